@@ -76,9 +76,30 @@ def test_explain_passes_what_it_is_given(
     assert ending([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     page = str(tmp_path / "out" / "report.html")
     assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
-    named, *sizes = explain.call_args.args
-    assert (named.settings["contexts"], sizes) == (2, [(9, 8), 3])
-    assert explain.call_args.kwargs["key"] == -1
+    (named,), given = explain.call_args.args, explain.call_args.kwargs
+    assert (named.settings["contexts"], given["hidden"], given["seeds"]) == (2, (9, 8), 3)
+    assert given["key"] == -1
+    ending(
+        [
+            "explain",
+            "t.csv",
+            "--target",
+            "a",
+            "--drop",
+            "b",
+            "--drop",
+            "c",
+            "--missing",
+            "mean",
+            "--test",
+            ".2",
+            "--raw",
+        ]
+    )
+    given = explain.call_args.kwargs
+    expected = {"target": ["a"], "drop": ["b", "c"], "missing": "mean", "test": 0.2, "raw": True}
+    assert {name: given[name] for name in expected} == expected
+    assert "standardize" not in given
 
 
 def test_a_verdict_other_than_recorded_is_status_one(
@@ -105,7 +126,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
         (["run", NAME, "--set", "steps=3", "--set", "steps=4"], "setting 'steps' is given twice"),
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
-        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; saxe2022-fig3 has"),
+        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; 'saxe2022-fig3' has"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
     ],

@@ -109,7 +109,9 @@ def unsafe(tree: ast.AST) -> list[tuple[int, str]]:
 
 
 def test_nothing_is_executed_or_unpickled() -> None:
-    assert {name: lines for name, tree in TREES.items() if (lines := unsafe(tree))} == {}
+    """But for functions that a caller gives to a sweep, on their way to its workers; they are in no file."""
+    found = {name: [what for _, what in lines] for name, tree in TREES.items() if (lines := unsafe(tree))}
+    assert found == {"neuralrace.workers": ["cloudpickle"]}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ ONE = [[1.0], [2.0], [3.0]]
         ({"x": [1.0, 2.0]}, {"y": ONE}, None, r"inputs\['x'\] must have 2 axis.*shape \(2,\)"),
         ({"x": [["a"]]}, {"y": ONE}, None, r"inputs\['x'\] must be an array of numbers; it was list"),
         ({"x": [[1, 2], [3]]}, {"y": ONE}, None, r"inputs\['x'\] must .* its rows are of different lengths"),
-        ({}, {"y": ONE}, None, "inputs must map at least one node to its rows; it was dict"),
+        ({}, {"y": ONE}, None, "inputs must map at least one node to its rows, or be one array.*it was dict"),
     ],
 )
 def test_examples_that_form_no_data_set(inputs, targets, weights, words):

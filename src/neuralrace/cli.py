@@ -6,6 +6,7 @@ JSON object and nothing else; the text goes to standard error.
 """
 
 import contextlib
+import contextvars
 import ctypes
 import fnmatch
 import importlib.metadata
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import papers
-from neuralrace.errors import NeuralRaceError, RangeError, require_known, require_name, shortened
+from neuralrace.errors import COMMAND_LINE, NeuralRaceError, RangeError, require_known, require_name, shortened
 
 if TYPE_CHECKING:
     from neuralrace.papers.experiment import Result
@@ -46,6 +47,10 @@ def _tasks(incomplete: str) -> list[str]:
     return [name for name in tasks.names() if name.startswith(incomplete)]
 
 
+def _swept(incomplete: str) -> list[str]:
+    return _tasks(incomplete) + _figures(incomplete)
+
+
 Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompletion=_figures)]
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
@@ -64,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     message: str | None = None
     try:
         with _standard_output_kept_clear() if as_json else contextlib.nullcontext():
-            status, result = perform(given)
+            status, result = contextvars.copy_context().run(perform, given)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, message = INTERRUPTED, "interrupted"
@@ -107,6 +112,7 @@ def _discard_standard_output() -> None:
 
 def perform(arguments: Sequence[str]) -> Ending:
     """Run one command: its status, and plain values for --json."""
+    COMMAND_LINE.set(True)
     command = typer.main.get_command(app)
     try:
         with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
@@ -202,7 +208,7 @@ def reproduce(
     from neuralrace.io import make_folder
     from neuralrace.papers.experiment import SIZES
     from neuralrace.report import counts, render_section, tally, write_report
-    from neuralrace.sweeps import reproduced
+    from neuralrace.workers import reproduced
 
     require_name("size", size, SIZES)
     known = papers.names()
@@ -234,39 +240,69 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: Name,
+    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_swept)],
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
     workers: Workers = None,
-    out: Annotated[str, typer.Option(help="Folder for points and data.")] = "sweep",
+    out: Annotated[str, typer.Option(help="Folder for points, data and figure.")] = "sweep",
 ) -> Ending:
-    """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
+    """Train and forecast networks on a task, or run an experiment, over settings. Interrupted sweeps resume."""
     from neuralrace import sweeps
 
-    data = sweeps.sweep(name, _read_changes(changes), out=out, size=size, seeds=seeds, on=on, workers=workers)
-    once = data.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
-    claims = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
-    _print_table(("claim", "holds at points"), ([c["claim"], f"{c['holds']} of {c['points']}"] for c in claims))
-    failed = data[data["failed"].notna()].drop(columns=["claim", "holds", "quantity", "lowest", "highest", "file"])
-    values = {"experiment": name, "points": data["file"].nunique(), "failed": failed.to_dict("records")}
+    wanted = _read_changes(changes)
+    table = sweeps.sweep(name, wanted, out=out, size=size, seeds=seeds, on=on, workers=workers).table
+    values: dict[str, Any] = {"experiment" if name in papers.names() else "task": name}
+    values["points"] = table["file"].nunique()
+    if "claim" in table:
+        once = table.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
+        values["claims"] = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
+        rows = ([each["claim"], f"{each['holds']} of {each['points']}"] for each in values["claims"])
+        _print_table(("claim", "holds at points"), rows)
+    else:
+        values["rows"] = json.loads(table.to_json(orient="records"))  # null where a number is not finite
+        titles = {"loss": "loss", "predicted_loss": "forecast", "half_step": "half at step"}
+        titles |= {"predicted_half_step": "forecast", "normalized_l1": "L1"}
+        titles = {name: name for name in wanted} | {name: titles[name] for name in titles if name in table}
+        done = table.loc[table["failed"].isna(), list(titles)].to_numpy(object)
+        _print_table(
+            [*titles.values()], ([f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in done)
+        )
+        for caution in dict.fromkeys(table.get("caution", [])):
+            if caution and isinstance(caution, str):  # not NaN, of a point that failed
+                print(f"note: {caution}")
+    failed = table.loc[table["failed"].notna(), [*wanted, "failed"]]
+    values["failed"] = failed.to_dict("records")
     for point in values["failed"]:
         print(f"failed: {point}")
-    file = os.path.join(out, "data.csv")
-    print(f"points: {values['points']}, failed: {len(failed)}\ndata: {file}")
-    return OTHER if len(failed) else 0, values | {"claims": claims, "data": file}
+    print(f"points: {values['points']}, failed: {len(failed)}")
+    values["data"] = os.path.join(out, "data.csv")
+    print(f"data: {values['data']}")
+    if "loss" in table:
+        values["figure"] = os.path.join(out, "figure.png")
+        print(f"figure: {values['figure']}")
+    return OTHER if len(failed) else 0, values
 
 
 @app.command("explain", epilog=JSON)
 def explain_task(
     task: Annotated[
-        str,
-        typer.Argument(help="A named task, an .npz file, or a .csv file with --target.", autocompletion=_tasks),
+        str, typer.Argument(help="A named task, a .csv file with --target, or an .npz file.", autocompletion=_tasks)
     ],
-    target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
-    standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
-    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
+    target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
+    classes: Annotated[
+        bool | None, typer.Option("--classes/--no-classes", help="Whether targets are classes (words, few integers).")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
+    missing: Annotated[str | None, typer.Option(help="Cells without a value: error, drop, or mean.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Neither standardize a table nor add a constant input.")] = False,
+    standardize: Annotated[bool, typer.Option("--standardize", help="Standardize columns (a table's are).")] = False,
+    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input (a table gets one).")] = False,
+    sep: Annotated[str | None, typer.Option(help="Separator of a table's cells (,).")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal point of a table's numbers (.).")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of a table's text (utf-8).")] = None,
+    test: Annotated[float | None, typer.Option(help="Fraction of the examples to keep for a test, like 0.2.")] = None,
     hidden: Annotated[list[int] | None, typer.Option(help="Width of a hidden layer (700); may be repeated.")] = None,
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
@@ -280,11 +316,17 @@ def explain_task(
     from neuralrace.io import make_folder
 
     folder = None if out is None else make_folder(out)
-    reading = {"targets": target, "standardize": standardize, "bias": bias}
-    named = explanation.resolve(task, _read_changes(changes), {k: v for k, v in reading.items() if v})
-    explained = explanation.explain(
-        named, tuple(hidden) if hidden else None, seeds, checkpoints=checkpoints, quick=quick, key=key
-    )
+    reading: dict[str, Any] = {"classes": classes, "drop": drop, "missing": missing}
+    reading |= {"sep": sep, "decimal": decimal, "encoding": encoding}
+    reading |= {"raw": raw or None, "standardize": standardize or None, "bias": bias or None}
+    reading = {name: value for name, value in reading.items() if value is not None}
+    given: Any = task
+    if changes:
+        given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
+        target, reading = None, {}
+    how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
+    how["key"] = key
+    explained = explanation.explain(given, target=target, checkpoints=checkpoints, **how, **reading)
     print(explained)
     if folder is None:
         return 0, explained.summary()

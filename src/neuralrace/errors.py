@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Collection, Iterable
+from contextvars import ContextVar
 
 
 class NeuralRaceError(Exception):
@@ -43,6 +44,16 @@ class ResourceError(NeuralRaceError):
 
 class AssumptionError(NeuralRaceError):
     """The assumptions of a requested method of the theory do not hold."""
+
+
+COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)  # whether it is the interface in use
+
+
+def option(name: str, value: object = True) -> str:
+    """Write an option as the interface in use has it: missing='drop', or --missing drop."""
+    if not COMMAND_LINE.get():
+        return f"{name}={value!r}"
+    return f"--{'no-' * (value is False)}{name}" + ("" if isinstance(value, bool) else f" {value}")
 
 
 def nearest(name: object, known: Iterable[object]) -> str:

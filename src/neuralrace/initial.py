@@ -78,6 +78,25 @@ class Gaussian(ByShape):
 
 
 @dataclass(frozen=True)
+class Relative(ByShape):
+    """Gaussian entries; scale: their standard deviation as a fraction of Xavier's, sqrt(2 / (fan in + fan out)).
+
+    One number means the same for every width and depth. scale: one number, or one per edge.
+    """
+
+    scale: PerEdge
+
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+        """Draw entries of this standard deviation."""
+        return size * random.standard_normal(shape)
+
+    def scales(self, network: Any) -> dict[Edge, float]:
+        """Return the standard deviation of every edge."""
+        shape = network.architecture.shape
+        return {edge: scale * float(np.sqrt(2 / sum(shape(edge)))) for edge, scale in super().scales(network).items()}
+
+
+@dataclass(frozen=True)
 class Orthogonal(ByShape):
     """Random matrices with every singular value equal to the gain (P1 sigma_0): one number, or one per edge."""
 
@@ -136,10 +155,18 @@ class Decoupled:
         return weights
 
 
-gaussian, orthogonal, xavier, decoupled = Gaussian, Orthogonal, Xavier, Decoupled
+gaussian, relative, orthogonal, xavier, decoupled = Gaussian, Relative, Orthogonal, Xavier, Decoupled
 NAMED: dict[str, type[ByShape] | type[Decoupled]] = {
-    kind.__name__.lower(): kind for kind in (Gaussian, Orthogonal, Xavier, Decoupled)
+    kind.__name__.lower(): kind for kind in (Gaussian, Relative, Orthogonal, Xavier, Decoupled)
 }
+
+
+def absolute(initial: Any, network: Any) -> Any:
+    """Return the Gaussian that a `relative` initializer is for this network, and any other one unchanged.
+
+    A method that replaces a network by a smaller one keeps the standard deviations of the original.
+    """
+    return Gaussian(initial.scales(network)) if isinstance(initial, Relative) else initial
 
 
 def as_data(initial: Any) -> dict[str, Any]:

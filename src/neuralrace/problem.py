@@ -24,6 +24,7 @@ from neuralrace.errors import (
     require_count,
     require_kind,
     require_known,
+    shortened,
 )
 from neuralrace.gates import Gates
 from neuralrace.statistics import PathStatistics
@@ -151,6 +152,26 @@ class Problem:
             return self
         return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
 
+    def on(self, task: Task, gates: Gates | None = None) -> "Problem":
+        """Return the same network on other examples, with their gates where it has some.
+
+        Several inputs or outputs of the task are concatenated where the network has one, as in a ReLUNetwork.
+        """
+        require_kind("task", task, Task, ProblemError)
+        if gates is None and (self.gates.nodes or self.gates.edges):
+            raise ProblemError(
+                "the gates of the other examples are required, because this network has gates: give a Problem of the "
+                "same architecture, with these examples and their gates"
+            )
+        inputs, targets = dict(task.inputs), dict(task.targets)
+        own = [node for node in self.architecture.inputs if not (self.biases and node == BIAS)]
+        if len(own) == len(self.architecture.outputs) == 1:
+            inputs = {own[0]: side_by_side(inputs)}
+            targets = {self.architecture.outputs[0]: side_by_side(targets)}
+        if self.biases:
+            inputs[BIAS] = np.ones((len(task), 1))
+        return Problem(self.architecture, Task(inputs, targets, task.weights), gates, self.activations, self.biases)
+
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
         """Return the same network with other widths; built and planned once for each choice of widths.
 
@@ -204,6 +225,23 @@ class Problem:
         return make_network(*parts, compressed=False, every_example=True)
 
 
+def problems_to_evaluate(problem: Problem, evaluate: Mapping[str, Any] | None) -> dict[str, Problem]:
+    """Check what `train` and `predict` evaluate: name -> other examples, as a task or a problem of the same graph."""
+    found: dict[str, Problem] = {}
+    require_kind("evaluate", {} if evaluate is None else evaluate, Mapping, TaskError)
+    for name, given in (evaluate or {}).items():
+        require_kind(f"evaluate[{name!r}]", given, (Task, Problem), TaskError)
+        other = problem.on(given) if isinstance(given, Task) else given
+        graph, own = other.architecture, problem.architecture
+        if not isinstance(name, str) or "]" in name or (graph.nodes, graph.edges) != (own.nodes, own.edges):
+            raise ProblemError(
+                f"evaluate must map names, without brackets, to examples for the same graph; {name!r} has "
+                f"{shortened(given)}"
+            )
+        found[name] = other
+    return found
+
+
 def ReLUNetwork(  # noqa: N802 (named after what it makes)
     task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0, biases: bool = False
 ) -> Problem:
@@ -217,7 +255,9 @@ def ReLUNetwork(  # noqa: N802 (named after what it makes)
     if not widths:
         raise RangeError("hidden must name the width of at least one hidden layer; it was empty")
     layers = {f"h{i}": require_count(f"the width of hidden layer {i}", w) for i, w in enumerate(widths, start=1)}
-    one = Task({"x": side_by_side(task.inputs)}, {"y": side_by_side(task.targets)}, task.weights)
+    named = {"x": task.input_names, "y": task.output_names}
+    names = {node: titles for node, titles in named.items() if titles}
+    one = Task({"x": side_by_side(task.inputs)}, {"y": side_by_side(task.targets)}, task.weights, names=names)
     nodes = {"x": one.inputs["x"].shape[1], **layers, "y": one.targets["y"].shape[1]}
     chain = Architecture(nodes, list(itertools.pairwise(nodes)))
     return Problem(chain, one, activations=dict.fromkeys(layers, leaky_relu(slope)), biases=biases)
@@ -242,4 +282,5 @@ def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, 
     edges = architecture.listed_edges
     edges = [*edges, *added.values()] if isinstance(edges, list) else {**edges, **added}
     inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
-    return Architecture({**architecture.nodes, BIAS: 1}, edges), Task(inputs, task.targets, task.weights)
+    wider = Task(inputs, task.targets, task.weights, names=task.names)
+    return Architecture({**architecture.nodes, BIAS: 1}, edges), wider

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import xarray
 
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.axes import Edge
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
     FileFormatError,
     NeuralRaceError,
@@ -20,6 +20,7 @@ from neuralrace.errors import (
     UnknownNameError,
     nearest,
     require_kind,
+    require_known,
     require_place,
 )
 from neuralrace.gates import Gates
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from neuralrace.analysis.learned import Stop
+
 FORMAT = 4
 STATUS = ("running", "converged", "diverged")
+EVALUATED = "evaluated_"  # before the kind, in names of variables: evaluated_loss[test]
 FEWEST_EVALUATIONS = 50  # the fewest evaluations of the loss from which a run can count as converged
 
 
@@ -101,6 +105,52 @@ class Trajectory:
         """The weights that one seed started from."""
         return self._weights("initial_weights", seed)
 
+    @property
+    def evaluated(self) -> dict[str, xarray.Dataset]:
+        """Name of other examples (`evaluate=`) -> loss, (seed, time), and accuracy where targets are classes."""
+        found: dict[str, dict[str, xarray.DataArray]] = {}
+        for variable in map(str, self.data.data_vars):
+            kind, _, name = variable.partition("[")
+            if kind.startswith(EVALUATED):
+                found.setdefault(name.removesuffix("]"), {})[kind.removeprefix(EVALUATED)] = self.data[variable]
+        return {name: xarray.Dataset(parts) for name, parts in found.items()}
+
+    def best_stop(self, name: str) -> "Stop":
+        """Find the time and step at which the mean loss on other examples (`evaluate=`) is least."""
+        from neuralrace.analysis.learned import best_stop
+
+        require_known(name, self.evaluated, f"nothing was evaluated as {name!r}: give evaluate={{{name!r}: task}}")
+        return best_stop(self, name)
+
+    def learned(self, by: Any = "class", fraction: float = 0.5) -> "pandas.DataFrame":
+        """Find when each class, output or group of examples has lost a fraction of its initial loss.
+
+        by: "class", "output", or a label for each example. Returns a row for each with the median time over seeds, or
+        draws of a forecast, its step, and the earliest and latest time: inf where the loss never falls so far, NaN
+        where there was nothing to learn. A run must have recorded outputs or weights, record="outputs".
+        """
+        from neuralrace.analysis.learned import learned
+
+        return learned(self, by, fraction)
+
+    def step_at(self, time: float) -> int | None:
+        """The step of a time; None where it is infinite or the learning rate is not known."""
+        rate = self.settings.get("learning_rate")
+        return round(time / rate) if rate and np.isfinite(time) else None
+
+    @property
+    def followed(self) -> Problem | None:
+        """The problem whose weights the trajectory has."""
+        return self.problem
+
+    def weights_over_time(self, seed: int) -> tuple[Weights, Iterable[Weights] | None]:
+        """The initial weights of a seed, and those at every record; None if they were not recorded."""
+        names = {edge: f"weights[{edge_name(edge)}]" for edge in self.edges}
+        start = self.initial_weights(seed)
+        if not all(name in self.data for name in names.values()):
+            return start, None
+        return start, ({e: self.values(n)[seed, i] for e, n in names.items()} for i in range(len(self.time)))
+
     def _weights(self, kind: str, seed: int) -> dict[Edge, np.ndarray]:
         require_place("seed", seed, len(self.losses))
         return {edge: self.values(f"{kind}[{edge_name(edge)}]")[seed] for edge in self.edges}
@@ -119,7 +169,10 @@ class Trajectory:
         return self.data[name].to_dataframe().reset_index()
 
     def plot(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the loss on a given or a new axis: the mean over seeds and their range, or theory in dashes."""
+        """Draw the loss on a given or a new axis: the mean over seeds and their range, or theory in dashes.
+
+        Losses on other examples (`evaluate=`) are dotted, with a point where they are least.
+        """
         from matplotlib.figure import Figure
 
         from neuralrace.plotting import TIME, theory_line, training_band
@@ -130,6 +183,12 @@ class Trajectory:
         else:
             kind = "relu" if self.problem is not None and self.problem.activations else "gated"
             training_band(axis, self.time, self.losses, kind, f"{len(self.losses)} trained")
+        for name, found in self.evaluated.items():
+            color = axis.get_lines()[-1].get_color()
+            axis.plot(self.time, found["loss"].mean("seed"), ":", color=color, label=f"on {name!r}")
+            if np.isfinite(found["loss"]).any():
+                stop = self.best_stop(name)
+                axis.plot([stop.time], [stop.loss], "o", color=color, markersize=4)
         axis.set(xlabel=TIME, ylabel="loss")
         axis.legend(frameon=False)
         return axis
@@ -215,8 +274,13 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
     for edge, gate in problem.gates.edges.items():
         variables[f"edge_gates[{edge_name(edge)}]"] = (("example",), gate)
     activations = {node: one.as_data() for node, one in problem.activations.items()}
-    described = {"nodes": dict(architecture.nodes), "edges": architecture.listed_edges, "activations": activations}
-    return variables, described | {"inputs": [*task.inputs], "targets": [*task.targets], "biases": problem.biases}
+    described: dict[str, Any] = {
+        "nodes": dict(architecture.nodes),
+        "edges": architecture.listed_edges,
+        "activations": activations,
+    }
+    described |= {"inputs": [*task.inputs], "targets": [*task.targets], "names": dict(task.names)}
+    return variables, described | {"biases": problem.biases}
 
 
 def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]:
@@ -232,7 +296,7 @@ def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]
     if not described:
         return data, None
     inputs, targets = ({node: stored[kind][node] for node in described[kind]} for kind in ("inputs", "targets"))
-    task = Task(inputs, targets, stored["example_weights"][""])
+    task = Task(inputs, targets, stored["example_weights"][""], names=described.get("names"))
     architecture, gated = Architecture(described["nodes"], described["edges"]), stored["edge_gates"]
     edge_gates = {edge: gated[edge_name(edge)] for edge in architecture.edges if edge_name(edge) in gated}
     gates = Gates(stored["node_gates"], edge_gates)

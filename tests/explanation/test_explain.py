@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import optax
+import pandas
 import pytest
 
 import neuralrace as nr
@@ -128,10 +129,10 @@ def test_bad_input_is_one_clear_line(task, options, error, words):
 
 
 def test_settings_of_a_task_from_text(tmp_path, monkeypatch):
-    assert resolve("contextual", {"contexts": "4", "structure": "mixed"}).settings["contexts"] == 4
+    assert resolve("contextual", settings={"contexts": "4", "structure": "mixed"}).settings["contexts"] == 4
     with pytest.raises(RangeError, match="whole number"):
-        resolve("contextual", {"contexts": "four"})
-    with pytest.raises(TaskError, match="is for files; 'xor' is a named task"):
+        resolve("contextual", settings={"contexts": "four"})
+    with pytest.raises(TaskError, match="sep: for tables and files; 'xor' is a named task"):
         resolve("xor", reading={"sep": ";"})
     (tmp_path / "xor").mkdir()  # a folder named like a task is not its data
     monkeypatch.chdir(tmp_path)
@@ -248,3 +249,40 @@ def test_the_recipe_trains_until_the_task_is_learned():
     assert choose_recipe(network, None, None, 10, key=0)[::2] == (nr.initial.gaussian(0.005 / 16), 10)
     assert "still on a plateau: the next drop" in choose_recipe(network, SMALLER, 0.02, 2000, key=0)[3]
     assert choose_recipe(network, SMALLER, 0.02, steps, key=0)[3] == ""
+
+
+def test_tables_are_standardized_and_some_examples_kept_for_a_test(tmp_path):
+    """The examples that are kept decide no mean, and networks and forecast are evaluated on them."""
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame({"size": random.normal(50, 9, 40), "hue": list("rgrb") * 10})
+    frame["kind"] = np.where(frame["size"] > 50, "large", "small")
+    options = {
+        "hidden": 6,
+        "seeds": 2,
+        "steps": 60,
+        "learning_rate": 0.1,
+        "modules": 1,
+        "quick": True,
+        "progress": False,
+    }
+    found = nr.explain(frame, target="kind", test=0.25, **options)
+    task = found.found.network.task
+    assert (len(task), task.names["x"]) == (30, ("size", "hue=b", "hue=g", "hue=r", "constant"))
+    np.testing.assert_allclose(task.inputs["x"][:, 0].mean(), 0, atol=1e-12)
+    assert found.run.evaluated["test"]["accuracy"].shape == found.run.loss.shape
+    assert found.forecast.evaluated["test"]["loss"].shape[1] == found.run.loss.shape[1]
+    assert any("constant input was added" in warning for warning in found.warnings)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for given in ((tmp_path / "t.csv", None, "kind"), (frame, None, "kind"), (frame[["size", "hue"]], frame["kind"])):
+        named = resolve(*given, reading={"raw": True})
+        np.testing.assert_array_equal(named.task.inputs["x"][:, 0], frame["size"])
+        assert named.groups["kind"][0] == frame["kind"][0]
+    for wrong, words in (
+        ({"task": frame}, "target='NAME', the column to learn, is required; there are size, hue, kind"),
+        ({"task": NAMED, "missing": "drop"}, "missing: for tables and files; this is a task already"),
+        ({"task": [1, 2]}, "a data frame with target='NAME', or arrays X and y are required; got list"),
+    ):
+        with pytest.raises(TaskError, match=words):
+            nr.explain(**wrong, **options)
+    with pytest.raises(RangeError, match=r"test must be a finite number, above 0 and at most 0.9"):
+        nr.explain(frame, target="kind", test=1.5, **options)

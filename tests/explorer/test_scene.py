@@ -64,8 +64,8 @@ def test_depth_and_relu_keep_the_routes_of_a_task() -> None:
     for depth in (2, 4):
         found = setup(task="routing", gating="shared + P=1", depth=depth)
         assert {len(path.edges) for path in found.problem.architecture.paths()} == {depth}
-        assert found.whole is not None
-        assert found.whole.architecture == found.problem.architecture
+        assert found.untrained is not None
+        assert found.untrained.architecture == found.problem.architecture
     relu = setup(task="routing", network="relu", depth=3).problem
     assert set(relu.activations) == {"h1", "h2"}
     assert set(relu.gates.nodes) == {f"{side}{domain}" for side in "xy" for domain in range(4)}

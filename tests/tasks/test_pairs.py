@@ -74,7 +74,7 @@ def test_the_routing_task_takes_pairs_by_name():
     shown = np.zeros((6, 6), dtype=bool)
     shown[named.groups["input domain"], named.groups["output domain"]] = True
     np.testing.assert_array_equal(shown, trained_pairs("regular", 6, 2, 3))
-    assert named.complete().groups["trained"].sum() == 4 * 12
+    assert tasks.routing(6, 2, "regular", 3, "all").groups["trained"].sum() == 4 * 12
     assert named.settings["pairs"] == "regular"
 
 

@@ -29,7 +29,6 @@ def test_every_task_can_be_made_by_name_without_settings(name):
     factory = getattr(tasks, name)
     made = tasks.get(name)
     assert made.name == name
-    assert (made.complete() is made) == (name != "routing")
     assert len(repr(made)) < 600  # no arrays, no functions
     assert set(made.settings) == set(inspect.signature(factory).parameters)
     again = factory(**made.settings)

@@ -20,7 +20,7 @@ def test_observables():
     problem = named.gatings["shared"](6)
     times = np.linspace(0, 60, 61)
     forecast = predict(problem, START, times)
-    whole = named.complete().problem("shared", 6)
+    whole = tasks.routing(4, 2, routes="all").problem("shared", 6)
     outputs = forecast.outputs(whole)
     examples = whole.task
     # the shared network generalizes to routes that were never trained

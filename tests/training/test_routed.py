@@ -48,7 +48,7 @@ def test_loss_and_gradient_are_those_of_the_gated_network(activation):
     network = nr.RoutedNetwork(small_task(), HIDDEN, activation)
     problem, weights = gated_problem(network), random_weights(network.architecture)
     with jax.enable_x64(True):
-        learner = make_routed_learner(network, as_objective("squared"), batches=False, test=False)
+        learner = make_routed_learner(network, as_objective("squared"), batches=False)
         loss, gradient = jax.jit(lambda at: learner.loss_and_gradient(at))(learner.pack(weights))
         found = learner.unpack(as_numpy(gradient))
         assert float(loss) == pytest.approx(problem.loss(weights), rel=1e-12)
@@ -112,17 +112,18 @@ def test_images_of_each_domain_may_be_given():
     for task in (rotated, nr.tasks.routed_images(given, M, 2, "given")):
         network = nr.RoutedNetwork(task, HIDDEN, biases=False)
         weights = random_weights(network.architecture)
-        runs.append(nr.train(network, weights, 0.1, 5, record="pair_errors", progress=False))
+        runs.append(nr.train(network, weights, 0.1, 5, evaluate={"test": task.test}, progress=False))
     np.testing.assert_allclose(runs[0].loss, runs[1].loss, rtol=1e-13)
-    for kind in ("trained", "untrained"):
-        np.testing.assert_array_equal(*(run.values(f"pair_errors[{kind}]") for run in runs))
+    np.testing.assert_array_equal(*(run.evaluated["test"]["accuracy"] for run in runs))
 
 
 def test_errors_are_counted_pair_by_pair():
     task = small_task()
     network = nr.RoutedNetwork(task, HIDDEN)
     weights = random_weights(network.architecture)
-    run = nr.train(network, weights, 0.1, 0, record="pair_errors", progress=False)
+    others = {"trained": task.test, "untrained": task.test.with_pairs(~task.pairs), "seen": task}
+    run = nr.train(network, weights, 0.1, 0, evaluate=others, progress=False)
+    assert run.evaluated["seen"]["loss"].item() == pytest.approx(run.loss[0, 0], rel=1e-12)
     wrong = np.zeros((M, M))
     for i in range(M):
         near = task.inputs_of(i, test=True) @ weights[f"x{i}->h1"].T + weights[f"bias->h1 of x{i}"][:, 0]
@@ -132,7 +133,7 @@ def test_errors_are_counted_pair_by_pair():
             wrong[i, j] = np.mean(out.argmax(axis=1) != task.test_labels)
     assert 0 < wrong.mean() < 1
     for kind, asked in (("trained", task.pairs), ("untrained", ~task.pairs)):
-        assert run.values(f"pair_errors[{kind}]")[0, 0] == pytest.approx(wrong[asked].mean(), rel=1e-12)
+        assert 1 - run.evaluated[kind]["accuracy"].item() == pytest.approx(wrong[asked].mean(), rel=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +144,12 @@ def together():
     def condition(trained, gain):
         chosen = network.with_pairs(small_task(trained).pairs)
         rule = Momentum(np.asarray(0.05), np.asarray(0.9))
-        return Condition(chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", batch_size=4, drawn=True)
+        other = {"untrained": chosen.task.test.with_pairs(~chosen.task.pairs)}
+        how = {"batch_size": 4, "drawn": True, "evaluate": other}
+        return Condition(chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", **how)
 
     conditions = [condition(*one) for one in ((1, 1.0), (2, 1.0), (3, 0.1))]
-    options = {"seeds": 2, "key": 3, "record": "pair_errors", "at": [0, 6, 12], "progress": False}
+    options = {"seeds": 2, "key": 3, "at": [0, 6, 12], "progress": False}
     runs = {p: train_together(conditions, 12, precision=p, **options) for p in ("double", "single")}
     return runs, train_together(conditions[1:2], 12, **options)[0]
 
@@ -154,10 +157,9 @@ def together():
 def test_pairs_and_gains_are_mapped_axes(together):
     runs, alone = together
     np.testing.assert_allclose(runs["double"][1].loss, alone.loss, rtol=1e-12)
-    np.testing.assert_array_equal(
-        runs["double"][1].values("pair_errors[untrained]"), alone.values("pair_errors[untrained]")
-    )
-    assert np.isnan(runs["double"][2].values("pair_errors[untrained]")).all()  # K = M leaves none
+    errors = [run.evaluated["untrained"]["accuracy"] for run in (*runs["double"], alone)]
+    np.testing.assert_array_equal(errors[1], errors[3])
+    assert np.isnan(errors[2]).all()  # K = M leaves none
 
 
 def test_single_precision_is_the_same_to_its_rounding(together):
@@ -173,8 +175,10 @@ def test_what_does_not_fit_is_refused():
     law = nr.initial.xavier()
     with pytest.raises(ProblemError, match="no outputs to record; record can hold loss, weights"):
         nr.train(network, law, 0.1, 1, record="outputs")
-    with pytest.raises(ProblemError, match="this Problem has no pair_errors"):
-        nr.train(nr.tasks.xor().problem("xor"), law, 0.1, 1, record="pair_errors")
+    with pytest.raises(ProblemError, match=r"'test'.* must be a RoutedImages"):
+        nr.train(network, law, 0.1, 1, evaluate={"test": nr.tasks.xor().task})
+    with pytest.raises(ProblemError, match="at least one pair of domains"):
+        nr.train(network.with_pairs(np.zeros((M, M), bool)), law, 0.1, 1)
     with pytest.raises(ProblemError, match="coupling='joint'"):
         nr.train(network, law, 0.1, 1, coupling="residual")
     with pytest.raises(UnknownNameError, match="precision must be one of double, single; it was 'half'"):

@@ -6,7 +6,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation, along_gradient
-from neuralrace.initial import Initializer, as_data, as_key, from_data
+from neuralrace.initial import Initializer, absolute, as_data, as_key, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
 from neuralrace.memory import require_size
@@ -36,6 +37,7 @@ from neuralrace.progress import Meter
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
 from neuralrace.settings import read_setting
+from neuralrace.tables import as_table
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.tasks.files import TABLES
@@ -48,29 +50,39 @@ Groups = str | Sequence[Any] | np.ndarray | None
 
 
 def explain(
-    task: Task | NamedTask | Trajectory | str | os.PathLike[str],
+    task: Any,
+    y: Any = None,
+    *,
+    target: str | Sequence[str] | None = None,
     hidden: int | Sequence[int] | None = None,
     seeds: int | None = None,
-    *,
     groups: Groups = None,
     modules: int | str = "auto",
     initial: Initializer | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
+    test: float | Task | None = None,
     checkpoints: str | os.PathLike[str] | None = None,
     quick: bool = False,
     key: int = 0,
     progress: bool = True,
+    **reading: Any,
 ) -> Explanation:
     """Explain what ReLU networks do on a task: what theory predicts, which modules they form, and their contributions.
 
-    task: examples, a named task or its name, a file, or a run of ReLU networks with record=("gate_patterns",
-    "weights"), or from checkpoints, which is explained as it is. hidden: the width of each hidden layer (700, fewer for
-    large tables). seeds: number of networks (5). groups: a label for each example, or the name of a grouping of a named
-    task (its coarsest). modules: how many; "auto": the fewest that explain the networks. initial, learning_rate, steps:
-    of the training (small weights, small steps, and until little more is learned). checkpoints: a folder with the
-    weights of networks that you trained on this task, which are explained instead of new ones. quick: fewer neurons and
-    networks, and no race. progress: report progress on standard error.
+    task: a data frame or the name of a table with `target`, the columns to learn; arrays or frames X with y; a Task; a
+    named task or its name; an .npz file; or a run of ReLU networks with record=("gate_patterns", "weights"), or from
+    checkpoints, which is explained as it is. hidden: the width of each hidden layer (700, fewer for large tables).
+    seeds: number of networks (5). groups: a label for each example, or the name of a grouping of a named task (its
+    coarsest). modules: how many; "auto": the fewest that explain the networks. initial, learning_rate, steps: of the
+    training (small weights, small steps, and until little more is learned). test: other examples, on which networks and
+    forecast are evaluated, or the fraction of the examples, drawn at random, that is kept for this. checkpoints: a
+    folder with the weights of networks that you trained on this task, which are explained instead of new ones. quick:
+    fewer neurons and networks, and no race. progress: report progress on standard error.
+
+    reading: how tables are read: classes, drop and missing, see `Task.from_frame`, and options of `pandas.read_csv` for
+    files. Inputs and numeric targets of a table are standardized and a constant input is added, except with
+    checkpoints; raw=True does neither. standardize=True or bias=True does one of the two in any case.
     """
     check_modules(modules)
     as_key(key)
@@ -85,15 +97,31 @@ def explain(
             print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     given = task if isinstance(task, Trajectory) else None
+    before = given is None and checkpoints is None  # nothing is trained yet
     own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": given and learning_rate}
     names = [name for name, value in own.items() if value is not None]
     if names and (given is not None or checkpoints is not None):
         raise RangeError(f"{' and '.join(names)} cannot be given: the run that is explained has its own")
-    named = resolve(task if given is None else examples_of(network_of(given)))
+    if test is not None and not before:
+        raise RangeError(
+            "test cannot be given for networks that are trained already: train with evaluate={'test': task}"
+        )
+    named, evaluate = NamedTask(examples_of(network_of(given))) if given is not None else None, {}
+    if named is None:
+        share = None if test is None or isinstance(test, Task) else require_number("test", test, above=0, most=0.9)
+
+        def training(count: int) -> np.ndarray:
+            order = np.random.default_rng([abs(key), 1]).permutation(count)
+            return (order >= np.clip(round((share or 0.0) * count), 1, count - 1)).astype(float)
+
+        part = None if share is None else training
+        named = resolve(task, y, target, reading=reading, prepare=before, training=part)
+        named, held = (named, test) if share is None else _split(named)
+        evaluate = {} if held is None else {"test": held}
     labels, caution, predicted = _groups(named, groups), "", None
     network: Problem
     drawn: Initializer | None
-    before, draws = given is None and checkpoints is None, 1 if quick else 2  # before: nothing is trained yet
+    draws = 1 if quick else 2
     if before:
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
@@ -108,13 +136,19 @@ def explain(
         records = np.unique(np.round(records).astype(int))
         say(f"predicting {last} steps")
         times = rate * records
-        predicted = reln.predict_modules(
-            relu, start, times, modules, learning_rate=rate, draws=draws, key=key, progress=progress
-        )
+        how: dict[str, Any] = {
+            "learning_rate": rate,
+            "draws": draws,
+            "key": key,
+            "evaluate": evaluate,
+            "progress": progress,
+        }
+        predicted = reln.predict_modules(relu, start, times, modules, **how)
         say(f"training {count} networks")
         record = ("gate_patterns", "weights") if len(layers) == 1 else ("gate_patterns",)
         at = records.tolist()
-        run = train(relu, start, rate, last, seeds=count, key=key, record=record, at=at, progress=progress)
+        how = {"record": record, "at": at, "evaluate": evaluate, "progress": progress}
+        run = train(relu, start, rate, last, seeds=count, key=key, **how)
         if (run.status == "diverged").any():
             raise divergence(named.task, rate)
         network, drawn = relu, start
@@ -159,8 +193,8 @@ def explain(
         predicted=predicted,
         before=before,
         groups=labels,
-        inputs=_titles(named, named.task.inputs),
-        outputs=_titles(named, named.task.targets),
+        inputs=named.task.input_names,
+        outputs=named.task.output_names,
         race=ranking,
         warnings=_warnings(named, run, network, caution),
     )
@@ -230,14 +264,16 @@ def _race(
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
     finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
-    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2, progress=progress)
+    start = absolute(initial, network)
+    return reln.race(task, problems, initial=start, times=times, criterion=finish, draws=2, progress=progress)
 
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:
     """Cautions about the data, the rule of the training, and networks that still move."""
     task, sentences = named.task, [caution] if caution else []
     if network.biases and BIAS not in task.inputs:
-        task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
+        inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
+        task = Task(inputs, task.targets, task.weights, names=task.names)
     cosine, running = along_gradient(run), int(np.sum(run.status == "running"))
     if cosine < ALONG:
         sentences.append(
@@ -255,8 +291,8 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str)
             f"{running} of {len(run.loss)} networks were still moving after {last} steps ({how}): this explains them "
             "up to there"
         )
-    notes = (f"of the data: {note}" for note in named.notes)
-    return (*cautions(task, named.labels), *sentences, *notes)
+    notes = (f"of the data: {note}" for note in named.task.notes)
+    return (*cautions(task), *sentences, *notes)
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
@@ -273,45 +309,69 @@ def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
     return np.asarray(named.groups[min(telling, key=lambda name: counted[name])]) if telling else None
 
 
-def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """Return the names of the columns of inputs or targets; empty unless all nodes have them."""
-    complete = all(node in named.labels for node in nodes)
-    return tuple(label for node in nodes for label in named.labels[node]) if complete else ()
-
-
 def resolve(
-    task: Any, settings: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None
+    task: Any,
+    y: Any = None,
+    target: str | Sequence[str] | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    prepare: bool = True,
+    training: Callable[[int], np.ndarray] | None = None,
 ) -> NamedTask:
-    """Resolve `task` to a NamedTask: examples, a named task or its name with settings, or a file and reading options.
+    """Resolve what `explain` accepts to a task.
 
-    settings: as text, each read as the type of its default.
+    settings: of a named task, as text, each read as the type of its default. reading: of tables. prepare: whether these
+    are standardized and get a constant input if `reading` does not say so. training: from the number of examples to the
+    weights, zero for those that are kept for a test.
     """
-    if isinstance(task, NamedTask):
-        return task
-    if isinstance(task, Task):
-        return NamedTask(task)
-    if not isinstance(task, (str, os.PathLike)):
-        raise TaskError(
-            f"a task, the name of one or a file is required; got {type(task).__name__}: from arrays make "
-            "Task({'x': inputs}, {'y': targets}), one example per row"
-        )
-    text = os.fspath(task)
-    if text in tasks.names() and not os.path.isfile(text):  # a folder of that name is not data
-        if reading:
-            raise TaskError(
-                f"{', '.join(reading)} is for files; {text!r} is a named task, whose settings are given as --set "
-                "name=value"
-            )
-        known, read = inspect.signature(tasks.factories()[text]).parameters, {}
-        for name, value in (settings or {}).items():
-            like = known[name].default if name in known else None
-            plain = isinstance(like, (int, float, str, tuple))
-            read[name] = read_setting(name, value, known[name].annotation, like) if plain else value
-        return tasks.get(text, **read)
-    if not (text.endswith((".npz", *TABLES)) or os.path.exists(text)):
-        raise UnknownNameError(
-            f"there is no task and no file {text!r}; {nearest(text, tasks.names())}; files end in .npz or .csv"
-        )
+    options, named = dict(reading or {}), isinstance(task, str) and task in tasks.names() and not os.path.isfile(task)
+    if named or isinstance(task, (Task, NamedTask)):
+        given = [*options, *(name for name, value in {"target": target, "y": y}.items() if value is not None)]
+        if given:
+            kind = f"{task!r} is a named task, with settings of its own" if named else "this is a task already"
+            raise TaskError(f"{', '.join(given)}: for tables and files; {kind}")
+        found = _named_task(task, settings) if named else NamedTask(task) if isinstance(task, Task) else task
+        if training is None:
+            return found
+        one = found.task
+        parted = Task(one.inputs, one.targets, one.weights * training(len(one)), names=one.names, notes=one.notes)
+        return replace(found, task=parted)
     if settings:
-        raise TaskError("settings are for named tasks; a file has none")
-    return tasks.read(text, **(reading or {}))
+        raise TaskError("settings are for named tasks; a table or a file has none")
+    path = os.fspath(task) if isinstance(task, (str, os.PathLike)) else None
+    raw = options.pop("raw", not prepare or (path is not None and path.lower().endswith(".npz")))
+    options = {"standardize": not raw, "bias": not raw} | options | ({"weights": training} if training else {})
+    if path is not None:
+        if not (path.endswith((".npz", *TABLES)) or os.path.exists(path)):
+            raise UnknownNameError(
+                f"there is no task and no file {path!r}; {nearest(path, tasks.names())}; files end in .npz or .csv"
+            )
+        return tasks.read(path, target, **options)
+    if y is not None:
+        task, target = as_table(task, y)
+    if not hasattr(task, "columns"):
+        raise TaskError(
+            f"a task, the name of one, a file, a data frame with target='NAME', or arrays X and y are required; got "
+            f"{type(task).__name__}"
+        )
+    if target is None:
+        raise TaskError(f"target='NAME', the column to learn, is required; there are {', '.join(map(str, task))}")
+    return replace(tasks.from_frame(task, target, **options), name="table")
+
+
+def _named_task(name: str, settings: Mapping[str, str] | None) -> NamedTask:
+    known, read = inspect.signature(tasks.factories()[name]).parameters, {}
+    for setting, value in (settings or {}).items():
+        like = known[setting].default if setting in known else None
+        plain = isinstance(like, (int, float, str, tuple))
+        read[setting] = read_setting(setting, value, known[setting].annotation, like) if plain else value
+    return tasks.get(name, **read)
+
+
+def _split(named: NamedTask) -> tuple[NamedTask, Task]:
+    """Split off the examples without weight, for a test in which they count equally."""
+    task, held = named.task, named.task.weights == 0
+    groups = {name: np.asarray(values)[~held] for name, values in named.groups.items()}
+    inputs, targets = ({node: rows[held] for node, rows in side.items()} for side in (task.inputs, task.targets))
+    return replace(named, task=task.take(~held), groups=groups), Task(inputs, targets, names=task.names)

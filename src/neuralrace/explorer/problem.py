@@ -28,7 +28,7 @@ class Setup:
     """A network on a task.
 
     gating, gatings: the one that was chosen, and all names. rows: the examples of each row of the grid. pathways: its
-    columns. whole: the same network on all routes, where training sees a part of them.
+    columns. untrained: the same network on the routes that training does not see, if there are any.
     """
 
     task: NamedTask
@@ -37,7 +37,7 @@ class Setup:
     problem: Problem
     rows: tuple[np.ndarray, ...]
     pathways: tuple[str, ...]
-    whole: Problem | None
+    untrained: Problem | None
 
     def as_data(self) -> dict[str, Any]:
         """Return the graph, the grid and the choices for the page."""
@@ -93,11 +93,12 @@ def _make_setup(scene: Scene) -> Setup:
         activations = dict.fromkeys(linear.architecture.hidden, "relu")
         return Problem(linear.architecture, linear.task, linear.gates, activations=activations)
 
-    problem, count = build(task), len(task.task)
-    whole = None if task.whole is None or len(task.complete().task) == count else build(task.complete())
+    problem, count, untrained = build(task), len(task.task), None
+    if "routes" in task.settings and task.settings["trained"] < task.settings["domains"]:
+        untrained = build(tasks.get(task.name, **{**task.settings, "routes": "untrained"}))
     if relu:
         rows = tuple(np.array([example]) for example in range(min(count, MOST_EXAMPLES)))
-        return Setup(task, gating, tuple(gatings), problem, rows, (), whole)
+        return Setup(task, gating, tuple(gatings), problem, rows, (), untrained)
     plain = gatings[gating](scene["width"])
     pathways = tuple(node for node in plain.architecture.hidden if plain.architecture.level[node] == 1)
     count = len(plain.task)
@@ -119,8 +120,8 @@ def _make_setup(scene: Scene) -> Setup:
         if not any(gate.any() for gate in toggled.values()):
             raise RangeError("at least one gate must be open; all are closed, so nothing can be learned: open one")
         problem = Problem(problem.architecture, problem.task, Gates(nodes=dict(problem.gates.nodes) | toggled))
-        whole = None
-    return Setup(task, gating, tuple(gatings), problem, rows, pathways, whole)
+        untrained = None
+    return Setup(task, gating, tuple(gatings), problem, rows, pathways, untrained)
 
 
 def _gatings(task: NamedTask) -> dict[str, Callable[[int], Problem]]:
@@ -139,8 +140,8 @@ def _gate(problem: Problem, node: str) -> np.ndarray:
 
 def initializer_of(scene: Scene) -> initial.Initializer:
     """Return the initializer."""
-    made = {"gaussian": initial.gaussian, "orthogonal": initial.orthogonal}[scene["initial"]]
-    return made(scene["scale"])
+    made: initial.Initializer = getattr(initial, scene["initial"])(scene["scale"])
+    return made
 
 
 def frames_of(scene: Scene, setup: Setup) -> np.ndarray:

@@ -28,11 +28,8 @@ def take_snapshots(setup: Setup, problem: Problem, time: np.ndarray, history: Se
     activity = [problem.activity(weights) for weights in history]
     lanes = _responses(setup, problem, activity) if problem.activations else _strengths(setup, problem, history)
     by_edge = {edge_name(edge): np.array([weights[edge] for weights in history]) for edge in problem.architecture.edges}
-    untrained = None
-    if setup.whole is not None:
-        every, seen = len(setup.whole.task), len(problem.task)
-        losses = np.array([(float(setup.whole.loss(one)), float(problem.loss(one))) for one in history])
-        untrained = numbers((every * losses[:, 0] - seen * losses[:, 1]) / (every - seen))
+    other = setup.untrained
+    untrained = None if other is None else numbers(np.array([other.loss(weights) for weights in history]))
     return {
         "time": numbers(time),
         "edges": {edge: numbers(np.linalg.norm(matrices, axis=(1, 2))) for edge, matrices in by_edge.items()},

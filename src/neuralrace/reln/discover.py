@@ -137,26 +137,28 @@ def predict_modules(
     draws: int = 2,
     key: Any = None,
     progress: bool = True,
+    evaluate: Mapping[str, Any] | None = None,
 ) -> Modular:
     """Predict which modules a ReLU network will form, how large they become, and what each writes.
 
     Nothing is trained: neurons are drawn from the initializer, by a stream that no training has, and followed by
     `predict`; in a wide hidden layer a subsample represents all. They are put into modules like those of a run.
     modules: how many in each layer, or "auto": the fewest whose replay explains the forecast. learning_rate: of the
-    training that is predicted, step by step (default: the gradient flow).
+    training that is predicted, step by step (default: the gradient flow). evaluate: see `predict`.
     """
     if not callable(initial):
         raise WeightError(f"initial must be an initializer such as initial.gaussian(std); it was {shortened(initial)}")
     require_relu_chain(network)
     count, dynamics = check_modules(modules), "flow" if learning_rate is None else "descent"
     methods = Representatives(), NetworkFlow()
-    options: dict[str, Any] = {
-        "draws": draws,
+    how: dict[str, Any] = {
+        "progress": progress,
         "learning_rate": learning_rate,
         "dynamics": dynamics,
-        "progress": progress,
+        "draws": draws,
+        "evaluate": evaluate,
     }
-    forecast = predict(network, initial, times, methods, key, **options)
+    forecast = predict(network, initial, times, methods, key, **how)
     if not np.isfinite(forecast.losses).all():
         raise RangeError(f"the forecast diverges at learning_rate={learning_rate:.3g}: give a smaller one")
     graph, rate = network.architecture, learning_rate

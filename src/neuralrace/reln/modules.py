@@ -158,7 +158,7 @@ def require_relu_chain(network: Any) -> None:
 def examples_of(network: Problem) -> Task:
     """Return the task without the constant input that biases are the weights of."""
     inputs = {node: rows for node, rows in network.task.inputs.items() if not (network.biases and node == BIAS)}
-    return Task(inputs, network.task.targets, network.task.weights)
+    return Task(inputs, network.task.targets, network.task.weights, names=network.task.names)
 
 
 def network_of(run: Any) -> Problem:

@@ -7,8 +7,8 @@ Every task is a function of this module, `tasks.xor(delta=0.5)`, and can be made
 from collections.abc import Callable
 
 from neuralrace.errors import nearest
-from neuralrace.tasks.files import read
-from neuralrace.tasks.frames import cautions
+from neuralrace.tasks.cautions import cautions
+from neuralrace.tasks.files import from_frame, read
 from neuralrace.tasks.images import RoutedImages, routed_images
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 
@@ -18,6 +18,7 @@ __all__ = [
     "RoutedImages",
     "cautions",
     "factories",
+    "from_frame",
     "get",
     "names",
     "read",

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError, NeuralRaceError
+from neuralrace.errors import FileFormatError, NeuralRaceError, option
 from neuralrace.io import as_path, read_archive
-from neuralrace.tasks.frames import from_frame
+from neuralrace.tables import examples_of_table
+from neuralrace.task import Task
 from neuralrace.tasks.registry import NamedTask
 
 if TYPE_CHECKING:
@@ -26,21 +27,20 @@ def read(
     targets: str | Sequence[str] | None = None,
     *,
     classes: bool | None = None,
+    drop: str | Sequence[str] = (),
+    missing: str = "error",
     standardize: bool = False,
     bias: bool = False,
+    weights: np.ndarray | None = None,
     **csv: Any,
 ) -> NamedTask:
     """Read a task from a table of text with `targets`, or from an .npz archive.
 
     A table (.csv, .tsv, .txt) has one example per line, and names in its first line unless that holds numbers alone:
-    they are then "column 1", "column 2", ... targets: names of columns; the others are inputs. csv: options of
-    `pandas.read_csv`, such as sep=";", decimal=",", encoding="latin-1" or usecols. An .npz holds inputs and targets and
-    may hold groups, weights, input_names and target_names. classes: whether targets are labels, each class an output of
-    its own (default: words are, and so are three or more whole numbers from 0 or 1 without a gap). standardize: inputs
-    and numeric targets get mean 0 and standard deviation 1, constant ones size 1. bias: a constant input is added
-    unless there is one.
-
-    `notes` of the task list what reading changed; `tasks.cautions` warns about its scales.
+    they are then "column 1", "column 2", ... csv: options of `pandas.read_csv`, such as sep=";", decimal=",",
+    encoding="latin-1" or usecols. An .npz holds inputs and targets and may hold groups, weights, input_names and
+    target_names. The other options are those of `Task.from_frame`. `task.notes` lists what reading changed;
+    `tasks.cautions` warns about scales.
     """
     source = as_path("path", path)
     if not source.is_file():
@@ -56,13 +56,22 @@ def read(
         frame = _read_table(source, csv)
     else:
         raise FileFormatError(f"a table ({', '.join(TABLES)}) or an .npz is required; got {source.name}")
+    options: dict[str, Any] = {"classes": classes, "drop": drop, "missing": missing, "standardize": standardize}
+    weights = arrays.get("weights") if weights is None else weights
     try:
-        options: dict[str, Any] = {"classes": classes, "standardize": standardize, "bias": bias}
-        found = from_frame(frame, targets, weights=arrays.get("weights"), **options)
+        found = from_frame(frame, targets, bias=bias, weights=weights, **options)
         groups = {"group": arrays["groups"].astype(str)} if "groups" in arrays else found.groups
         return replace(found, name=source.stem, groups=groups)
     except NeuralRaceError as error:
         raise type(error)(f"{source}: {error}") from None
+
+
+def from_frame(frame: "pandas.DataFrame", targets: str | Sequence[str] | None, **options: Any) -> NamedTask:
+    """Make a task of a table, with its classes as groupings; the options are those of `Task.from_frame`."""
+    arrays, groups = examples_of_table(frame, targets, **options)
+    plain = {name: value for name, value in options.items() if name in ("standardize", "bias")}
+    listed = targets if isinstance(targets, str) else ",".join(map(str, targets or ()))
+    return NamedTask(Task(**arrays), groups=groups, settings={"targets": listed} | plain)
 
 
 def _read_table(source: Path, csv: dict[str, Any]) -> "pandas.DataFrame":
@@ -84,8 +93,8 @@ def _read_table(source: Path, csv: dict[str, Any]) -> "pandas.DataFrame":
     except (ValueError, TypeError, LookupError, OSError, pandas.errors.ParserWarning) as error:
         reason = " ".join(str(error).split())[:200]
         raise FileFormatError(
-            f"{source} is not a readable table of one example per line ({reason}); correct it, or give options of "
-            "pandas.read_csv such as sep=';' or encoding='latin-1'"
+            f"{source} is not a readable table of one example per line ({reason}); correct it, or give options such "
+            f"as {option('sep', ';')} or {option('encoding', 'latin-1')}"
         ) from None
     return frame.rename(columns=lambda place: f"column {place + 1}") if numeric else frame
 

@@ -76,9 +76,15 @@ class RoutedImages:
             rows = np.pad(rows, ((0, 0), (0, 1)))[:, self.maps[domain]]  # dark outside
         return (rows[domain] if rows.ndim == 3 else rows) * self.scale
 
+    @property
+    def test(self) -> "RoutedImages":
+        """The test images in the same domains, to evaluate networks on."""
+        return replace(self, images=self.test_images, labels=self.test_labels)
+
     def with_pairs(self, pairs: Any) -> "RoutedImages":
-        """Return the same domains with other trained pairs: booleans (M, M), at least one of them true."""
-        return replace(self, pairs=_check_pairs(pairs, self.domains), settings={**self.settings, "pairs": "given"})
+        """Return the same domains with other pairs: booleans (M, M); at least one of them is true for training."""
+        chosen = _check_pairs(pairs, self.domains, least=0)
+        return replace(self, pairs=chosen, settings={**self.settings, "pairs": "given"})
 
 
 def routed_images(
@@ -148,12 +154,12 @@ def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarra
     return maps
 
 
-def _check_pairs(pairs: Any, domains: int) -> np.ndarray:
-    """Return given pairs after checking that they are booleans (M, M), at least one of them true."""
+def _check_pairs(pairs: Any, domains: int, least: int = 1) -> np.ndarray:
+    """Return given pairs after checking that they are booleans (M, M), at least so many of them true."""
     found = np.asarray(pairs)
-    if found.shape != (domains, domains) or found.dtype != bool or not found.any():
+    if found.shape != (domains, domains) or found.dtype != bool or found.sum() < least:
         raise TaskError(
-            f"pairs must be booleans ({domains}, {domains}), at least one of them true; they are {found.dtype} "
+            f"pairs must be booleans ({domains}, {domains}), at least {least} of them true; they are {found.dtype} "
             f"{found.shape}"
         )
     return found

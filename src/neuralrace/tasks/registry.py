@@ -24,18 +24,13 @@ class NamedTask:
     """A dataset with the gatings that are known for it.
 
     gatings: name -> builder. hidden: the usual width of each pathway, or of a layer. groups: name of a grouping -> a
-    label for every example. labels: data node -> the names of its columns. whole: makes the same task with all its
-    examples, where training sees only a part. notes: what reading it from a file changed. name, settings: the name of
-    the factory, and its arguments.
+    label for every example. name, settings: the name of the factory, and its arguments.
     """
 
     task: Task
     gatings: Mapping[str, Gating] = field(default_factory=dict, repr=False)
     hidden: int = 100
     groups: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    whole: Callable[[], "NamedTask"] | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = ()
     name: str = "task"
     settings: Mapping[str, Any] = field(default_factory=dict)
     leads_to: ClassVar = "its examples are its .task, and its .problem(gating) is a network that learns them"
@@ -51,10 +46,6 @@ class NamedTask:
         """Build the task with one of its gatings and `hidden` neurons in each layer of each pathway."""
         require_known(gating, self.gatings, f"task {self.name!r} has no gating {gating!r}")
         return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
-
-    def complete(self) -> "NamedTask":
-        """Return the task with all its examples, where training sees only a part of them; weights fit both."""
-        return self if self.whole is None else replace(self.whole(), name=self.name, settings=self.settings)
 
 
 _factories: dict[str, Callable[..., NamedTask]] = {}

@@ -20,7 +20,7 @@ class Evolution:
     modes) each.
     """
 
-    weights: Callable[[np.ndarray], list[dict[Edge, np.ndarray]]]
+    weights: MatricesAt
     edges: Callable[[Sequence[Edge], np.ndarray], list[np.ndarray]]
     paths: PathStrengths
 
@@ -52,4 +52,4 @@ def matrix_evolution(
                 values[i] = np.sum(output * product, axis=0)
         return found
 
-    return Evolution(lambda times: list(matrices(times)), of_edges, paths or of_paths)
+    return Evolution(matrices, of_edges, paths or of_paths)

@@ -1,6 +1,6 @@
 """A forecast: the predicted learning curve, its certificate, and quantities computed from the weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.analysis import time_to
 from neuralrace.architecture import Architecture, Path
 from neuralrace.arrays import float64, real_array
-from neuralrace.axes import Edge
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
     ProblemError,
     RangeError,
@@ -122,7 +122,7 @@ class Forecast(Trajectory):
         inside = (moments >= 0) & (moments <= self.time[-1] * (1 + 1e-12))  # False for NaN too
         if not inside.all() or (np.diff(moments) < 0).any():
             raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
-        return self.modes.draws[draw].weights(moments)
+        return list(self.modes.draws[draw].weights(moments))
 
     @float64
     def outputs(
@@ -138,6 +138,16 @@ class Forecast(Trajectory):
         if self.simulated is not None:
             chosen = Problem(self.simulated.architecture, chosen.task, chosen.gates, chosen.activations)
         return chosen.forward(self.weights(time, draw))
+
+    @property
+    def followed(self) -> Problem | None:
+        """The problem whose weights the forecast has."""
+        return self.problem if self.simulated is None else self.simulated
+
+    def weights_over_time(self, seed: int) -> tuple[Weights, Iterable[Weights]]:
+        """The initial weights of a draw, and those at every time."""
+        (start,) = self.weights_at([0.0], seed)
+        return start, self.modes.draws[seed].weights(self.time)
 
     def time_to(self, criterion: float) -> float:
         """When the mean loss first comes down to a value, between recorded times by interpolation; inf if never."""

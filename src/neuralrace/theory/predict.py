@@ -7,6 +7,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from neuralrace._engine.evaluation import make_evaluation, over_time
 from neuralrace.architecture import check_weights
 from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Edge
@@ -22,9 +23,9 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initializer, as_key, draw
+from neuralrace.initial import Initializer, absolute, as_key, draw
 from neuralrace.memory import require_size
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, problems_to_evaluate
 from neuralrace.progress import Meter
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import Aligned
@@ -37,7 +38,7 @@ from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.method import Method, Outcome, Prepared, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives import Representatives
-from neuralrace.trajectory import STATUS, make_dataset
+from neuralrace.trajectory import EVALUATED, STATUS, make_dataset
 
 # Strongest first, for linear nodes and then for others. Methods of one name are one rung, tried in this order.
 LADDER: tuple[Method[Any], ...] = (
@@ -64,6 +65,7 @@ def predict(
     max_steps: int = 100_000,
     tolerance: float = 1e-6,
     check: bool | Literal["auto"] = "auto",
+    evaluate: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
@@ -79,16 +81,19 @@ def predict(
     assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,
     `certificate.checked`; a forecast that is off by more than 1 % is declined, and "auto" tries the next method.
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
-    False: never, and then the certificate rests on the assumptions alone. progress: say on standard error what is being
-    computed, when it takes more than two seconds.
+    False: never, and then the certificate rests on the assumptions alone. evaluate: name -> other examples (a task, or
+    a problem of the same graph with their gates; with statistics alone, their statistics), whose loss and accuracy are
+    predicted as well, `forecast.evaluated`. progress: say on standard error what is being computed, when it takes more
+    than two seconds.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     at = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     architecture, problem = network.architecture, network if isinstance(network, Problem) else None
+    others = _checked_evaluate(network, evaluate)
     linear = problem is None or not (problem.activations or problem.gates.neurons)
     methods = _named(method, linear)
-    given: Any = initial
+    given: Any = absolute(initial, network)
     if not callable(initial):
         sets = [initial] if isinstance(initial, Mapping) else initial
         if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
@@ -139,7 +144,9 @@ def predict(
     losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the remaining loss can fall below zero
     status = np.where(finite, STATUS.index("running"), STATUS.index("diverged"))
     return Forecast(
-        make_dataset(at, steps, {"loss": (("seed", "time"), losses)}, status, settings),
+        make_dataset(
+            at, steps, {"loss": (("seed", "time"), losses)} | _evaluated(others, outcome, at), status, settings
+        ),
         problem=problem,
         certificate=certificate,
         architecture=architecture,
@@ -208,6 +215,36 @@ def _attempt(method: Method[Prepared], request: Request) -> Outcome | Declined:
     if failed is not None and not method.force and not method.last:
         return Declined(method.name, failed, method.way)
     return replace(outcome, assumptions=rows, notes=notes)
+
+
+def _checked_evaluate(network: Problem | PathStatistics, evaluate: Any) -> dict[str, Problem | PathStatistics]:
+    """The other examples to evaluate, or their statistics."""
+    given = dict(evaluate) if isinstance(evaluate, Mapping) else evaluate
+    statistics = {}
+    if isinstance(given, dict):
+        statistics = {name: given.pop(name) for name in list(given) if isinstance(given[name], PathStatistics)}
+    if isinstance(network, Problem):
+        return {**problems_to_evaluate(network, given), **statistics}
+    for name in given or ():
+        raise ProblemError(f"a forecast from statistics alone evaluates statistics: give those of {name!r}")
+    return dict(statistics)
+
+
+def _evaluated(
+    others: Mapping[str, Problem | PathStatistics], outcome: Outcome, times: np.ndarray
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Loss and accuracy on other examples, at the predicted weights of every draw."""
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    for name, other in others.items():
+        if isinstance(other, Problem):
+            sizes = other.architecture.nodes if outcome.simulated is None else outcome.simulated.architecture.nodes
+            evaluation = make_evaluation(other.resized(sizes))
+            draws = [over_time(evaluation, draw.weights(times)) for draw in outcome.draws]
+        else:
+            draws = [{"loss": np.array([other.loss(w) for w in draw.weights(times)])} for draw in outcome.draws]
+        for kind in draws[0]:
+            variables[f"{EVALUATED}{kind}[{name}]"] = ("seed", "time"), np.array([draw[kind] for draw in draws])
+    return variables
 
 
 def _checked_times(times: Any) -> np.ndarray:

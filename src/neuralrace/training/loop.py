@@ -24,7 +24,7 @@ from neuralrace.progress import Meter
 from neuralrace.training.learner import Learner, Parameters
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule
-from neuralrace.trajectory import FEWEST_EVALUATIONS
+from neuralrace.trajectory import EVALUATED, FEWEST_EVALUATIONS
 
 STRIDE = 100  # the most steps between two evaluations of the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
@@ -96,16 +96,26 @@ class Program(eqx.Module):
     learner: Learner
     rule: Rule
     recorder: Recorder
+    evaluations: dict[str, Any]  # an `Evaluation`, or the like, on other examples, by name
     batch_size: int | None = eqx.field(static=True)
     drawn: bool = eqx.field(static=True)
 
     def record(self, parameters: Parameters, kept: Array, loss: jax.Array) -> Records:
         """Return the loss and, where they are kept, the other records."""
         found = {"loss": loss}
-        if self.recorder.chosen:
-            shapes = jax.eval_shape(lambda at: self.recorder(self.learner, at), parameters)
+        if self.recorder.chosen or self.evaluations:
+            shapes = jax.eval_shape(lambda at: self.others(at), parameters)
             blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-            found |= jax.lax.cond(kept, lambda at: self.recorder(self.learner, at), lambda _: blank, parameters)
+            found |= jax.lax.cond(kept, lambda at: self.others(at), lambda _: blank, parameters)
+        return found
+
+    def others(self, parameters: Parameters) -> Records:
+        """Return the records other than the loss."""
+        found = self.recorder(self.learner, parameters)
+        for name, evaluation in self.evaluations.items():
+            weights = self.learner.unpack(parameters)
+            values = evaluation(evaluation.stack(weights))
+            found |= {f"{EVALUATED}{kind}[{name}]": value for kind, value in values.items()}
         return found
 
     def step(self, state: TrainState, key: jax.Array, number: jax.Array, slope: Parameters | None = None) -> TrainState:
@@ -346,8 +356,8 @@ def _buffers(program: Program, training: Training, seeds: int) -> dict[str, jax.
     space: Any = jax.ShapeDtypeStruct  # it has no types
     parameters = jax.tree.map(lambda leaf: space(leaf.shape[1:], leaf.dtype), training.state.parameters)
     shapes = {"loss": space((), jax.tree.leaves(parameters)[0].dtype)}  # without tracing it
-    if program.recorder.chosen:
-        shapes |= eqx.filter_eval_shape(program.recorder, program.learner, parameters)
+    if program.recorder.chosen or program.evaluations:
+        shapes |= eqx.filter_eval_shape(lambda made, at: made.others(at), program, parameters)
     for name, leaf in shapes.items():
         kept = program.recorder.finish(name, np.zeros((1, 1, *leaf.shape), leaf.dtype))
         shape = (seeds, len(training.schedule.recorded), *kept.shape[2:])

@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.network import Stacks
@@ -14,7 +13,7 @@ from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, NetworkLearner
-from neuralrace.training.routed import RoutedLearner, RoutedNetwork
+from neuralrace.training.routed import RoutedNetwork
 
 # kind -> the things that have it
 THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
@@ -24,7 +23,6 @@ THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
     "weight_singular_values": lambda problem: problem.architecture.edges,
     "activity": lambda problem: problem.architecture.hidden,
     "gate_patterns": lambda problem: [node for node in problem.architecture.hidden if node in problem.activations],
-    "pair_errors": lambda network: ("trained", "untrained"),
 }
 OF_EXAMPLES = ("outputs", "activity", "gate_patterns")
 
@@ -43,12 +41,6 @@ class Recorder(eqx.Module):
                 gating = kind == "gate_patterns"
                 rows = learner.per_example(parameters, things, received=gating)
                 found |= {variable(kind, node): rows[node] > 0 if gating else rows[node] for node in things}
-            elif kind == "pair_errors":
-                assert isinstance(learner, RoutedLearner)
-                errors = learner.pair_errors(parameters)
-                for thing in things:  # the mean over such pairs; NaN if there is none
-                    asked = learner.pairs == (thing == "trained")
-                    found[variable(kind, thing)] = jnp.sum(jnp.where(asked, errors, 0.0)) / jnp.sum(asked)
             else:
                 weights = learner.unpack(parameters)
                 for thing in things:
@@ -68,7 +60,7 @@ class Recorder(eqx.Module):
                 axes: tuple[str, ...] = ()
                 if kind in OF_EXAMPLES:
                     axes = "example", f"{thing}_unit"
-                elif kind != "pair_errors":
+                else:
                     path = isinstance(thing, Path)
                     source, target = (thing.source, thing.target) if path else problem.architecture.edges[thing]
                     axes = f"{target}_unit", f"{source}_unit"
@@ -84,7 +76,7 @@ def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str])
     kinds = [name.partition("[")[0] if isinstance(name, str) else name for name in names]
     for name, kind in zip(names, kinds, strict=True):
         require_known(kind, ("loss", *THINGS), f"record can hold {', '.join(('loss', *THINGS))}; it held {name!r}")
-    missing = {"pair_errors"} if problem.activations else {"pair_errors", "gate_patterns"}
+    missing = set() if problem.activations else {"gate_patterns"}
     if isinstance(problem, RoutedNetwork):
         missing = {"outputs", "path_singular_values", "activity", "gate_patterns"}
     for kind in missing.intersection(kinds):

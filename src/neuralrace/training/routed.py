@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
 from neuralrace.axes import Array, Edge, Weights
-from neuralrace.errors import ProblemError, require_count
+from neuralrace.errors import ProblemError, require_count, require_kind
 from neuralrace.tasks.images import RoutedImages
 from neuralrace.training.learner import Learner
 from neuralrace.training.objectives import Objective
@@ -92,8 +93,6 @@ class RoutedLearner(Learner):
     labels: Array
     maps: Array | None
     pairs: Array
-    test_images: Array | None
-    test_labels: Array | None
 
     def pack(self, weights: Weights) -> Stacks:
         """Arrange weights as stacks."""
@@ -119,26 +118,15 @@ class RoutedLearner(Learner):
         """Draw images uniformly."""
         return jax.random.randint(key, (size,), 0, self.example_count, dtype=jnp.int32)
 
-    def pair_errors(self, parameters: Stacks) -> jax.Array:
-        """Return the fraction of the test images that each pair of domains gets wrong, (M, M)."""
-        images, labels = jnp.asarray(self.test_images), jnp.asarray(self.test_labels)
-
-        def wrong(place: jax.Array) -> jax.Array:
-            outputs = self._outputs(parameters, images[..., place[None], :])
-            return (jnp.argmax(outputs[0], axis=-1) != labels[place]).astype(outputs.dtype)
-
-        numbers = len(self.architecture.outputs) ** 2 * self.classes  # of one image
-        at_once = max(OUTPUTS_AT_ONCE // numbers, 1)
-        return jnp.mean(jax.lax.map(wrong, jnp.arange(len(labels)), batch_size=at_once), axis=0)
-
     def _mean_loss(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
-        outputs, labels = self._outputs(parameters, jnp.asarray(self.images)[..., chosen, :]), jnp.asarray(self.labels)
+        outputs, labels = self.outputs(parameters, jnp.asarray(self.images)[..., chosen, :]), jnp.asarray(self.labels)
         targets = (labels[chosen, None] == jnp.arange(self.classes)).astype(outputs.dtype)
         losses = self.objective.rows(outputs, targets[:, None, None, :])
         trained = jnp.asarray(self.pairs).astype(outputs.dtype)
         return jnp.mean(jnp.sum(losses * (trained / jnp.sum(trained)), axis=(1, 2)))
 
-    def _outputs(self, parameters: Stacks, images: jax.Array) -> jax.Array:
+    def outputs(self, parameters: Stacks, images: jax.Array) -> jax.Array:
+        """Return the outputs of every pair of domains, (images, M, M, classes)."""
         rows = images.astype(parameters["encoders"].dtype) * self.scale
         if self.maps is not None:
             dark = jnp.zeros((len(rows), 1), rows.dtype)
@@ -148,8 +136,50 @@ class RoutedLearner(Learner):
         return routed_outputs(parameters, rows, self.activation)
 
 
-def make_routed_learner(network: RoutedNetwork, objective: Objective, *, batches: bool, test: bool) -> RoutedLearner:
-    """Plan a training; test: errors on test images are recorded."""
+class RoutedEvaluation(eqx.Module):
+    """The loss and the accuracy over the chosen pairs and all images of other routed images; NaN without a pair."""
+
+    learner: RoutedLearner
+
+    def stack(self, weights: Weights) -> Stacks:
+        """Arrange weights for computing."""
+        return self.learner.pack(weights)
+
+    def __call__(self, stacks: Stacks) -> dict[str, jax.Array]:
+        """Go through the images in blocks, because the outputs of all pairs for all images take much memory."""
+        learner, labels = self.learner, jnp.asarray(self.learner.labels)
+        pairs = jnp.asarray(learner.pairs)
+
+        def one(place: jax.Array) -> tuple[jax.Array, jax.Array]:
+            outputs = learner.outputs(stacks, jnp.asarray(learner.images)[..., place[None], :])[0]
+            target = (labels[place] == jnp.arange(learner.classes)).astype(outputs.dtype)
+            losses = learner.objective.rows(outputs, target)
+            right = (jnp.argmax(outputs, axis=-1) == labels[place]).astype(outputs.dtype)
+            mean_loss, share = (jnp.sum(jnp.where(pairs, one, 0.0)) / jnp.sum(pairs) for one in (losses, right))
+            return mean_loss, share
+
+        numbers = pairs.size * learner.classes  # of one image
+        at_once = max(OUTPUTS_AT_ONCE // numbers, 1)
+        loss, accuracy = jax.lax.map(one, jnp.arange(learner.example_count), batch_size=at_once)
+        return {"loss": jnp.mean(loss), "accuracy": jnp.mean(accuracy)}
+
+
+def routed_evaluations(
+    network: RoutedNetwork, evaluate: Mapping[str, Any] | None, objective: Objective
+) -> dict[str, RoutedEvaluation]:
+    """Plan the evaluation of a network on other routed images of as many domains."""
+    found = {}
+    for name, images in (evaluate or {}).items():
+        require_kind(f"evaluate[{name!r}]", images, RoutedImages, ProblemError)
+        other = replace(network, task=images)
+        if other.architecture.nodes != network.architecture.nodes:
+            raise ProblemError(f"evaluate[{name!r}] must have the domains, pixels and classes of the training images")
+        found[name] = RoutedEvaluation(make_routed_learner(other, objective, batches=False))
+    return found
+
+
+def make_routed_learner(network: RoutedNetwork, objective: Objective, *, batches: bool) -> RoutedLearner:
+    """Plan a training."""
     task = network.task
     return RoutedLearner(
         architecture=network.architecture,
@@ -163,6 +193,4 @@ def make_routed_learner(network: RoutedNetwork, objective: Objective, *, batches
         labels=task.labels,
         maps=task.maps,
         pairs=task.pairs,
-        test_images=task.test_images if test else None,
-        test_labels=task.test_labels if test else None,
     )

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from neuralrace._engine.devices import bucket_size, compiled
+from neuralrace._engine.evaluation import make_evaluation
 from neuralrace._engine.subspace import Bases, lift, project_hidden
 from neuralrace.architecture import check_weights, edge_name
 from neuralrace.arrays import float64, in_precision
@@ -27,7 +28,7 @@ from neuralrace.errors import (
 from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
 from neuralrace.memory import require_size
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, problems_to_evaluate
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.learner import Learner, make_learner
@@ -43,9 +44,9 @@ from neuralrace.training.loop import (
 )
 from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_objective
 from neuralrace.training.records import OF_EXAMPLES, make_recorder
-from neuralrace.training.routed import RoutedNetwork, make_routed_learner
+from neuralrace.training.routed import RoutedNetwork, make_routed_learner, routed_evaluations
 from neuralrace.training.rules import Optax, Rule, make_rule
-from neuralrace.trajectory import Trajectory, make_dataset, problem_data, status_of
+from neuralrace.trajectory import EVALUATED, Trajectory, make_dataset, problem_data, status_of
 
 Callback = Callable[[int, np.ndarray], bool | None]
 Network = Problem | RoutedNetwork
@@ -57,7 +58,7 @@ class Condition:
 
     initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
     rule: how weights move. time: of a step. drawn: mini-batches are drawn by the examples' weights at every step,
-    instead of going through all examples in each epoch.
+    instead of going through all examples in each epoch. evaluate: see `train`.
     """
 
     network: Network
@@ -68,6 +69,7 @@ class Condition:
     coupling: str = "joint"
     batch_size: int | None = None
     drawn: bool = False
+    evaluate: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         require_kind("network", self.network, (Problem, RoutedNetwork), ProblemError)
@@ -91,6 +93,7 @@ def train(
     record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
+    evaluate: Mapping[str, Any] | None = None,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     precision: str = "double",
@@ -103,10 +106,12 @@ def train(
     is then the unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default:
     all). coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights,
     path_singular_values, weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths
-    ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps. callback: called about twice a second
-    with the step and the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from
-    which an interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial
-    weights and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
+    ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps. evaluate: name -> other examples (a
+    task, or a problem of the same graph with their gates; routed images for a RoutedNetwork), whose loss and accuracy
+    are recorded at the same steps, `run.evaluated`. callback: called about twice a second with the step and the losses
+    so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an interrupted
+    training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights and times are
+    in 64 bits. A diverging seed is marked in `status` and does not stop the others.
 
     An earlier run as `initial` is continued from its final weights, one set per seed, by default with as many seeds;
     time, steps and the state of the optimizer start anew, and so do mini-batches: give another key for other ones.
@@ -121,7 +126,7 @@ def train(
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimizer)
-    condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
+    condition = Condition(network, initial, rule, time, loss, coupling, batch_size, evaluate=evaluate)
     settings = _settings(condition, schedule, seeds, key, precision)
     watchers: list[Watcher] = []
     resume = None
@@ -216,19 +221,27 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
         if condition.coupling != "joint":
             raise ProblemError("a RoutedNetwork is trained with coupling='joint'")
         objective = as_objective(condition.loss)
-        learner: Learner = make_routed_learner(
-            network, objective, batches=mini is not None, test="pair_errors" in kinds
-        )
+        if not network.task.pairs.any():
+            raise ProblemError("at least one pair of domains to train is required; there is none: with_pairs(pairs)")
+        learner: Learner = make_routed_learner(network, objective, batches=mini is not None)
+        evaluations: dict[str, Any] = routed_evaluations(network, condition.evaluate, objective)
     else:
         objective, inner = as_objective(condition.loss, network.task), network
-        if condition.rule.projects:
+        others = problems_to_evaluate(network, condition.evaluate)
+        neurons = any(other.gates.neurons for other in (network, *others.values()))
+        if condition.rule.projects and not (others and neurons):
             parts = network.architecture, initial, network.activations, network.gates.neurons
             projected, bases, neuron_gates = project_hidden(*parts)
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
             inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
         every = not kinds.isdisjoint(OF_EXAMPLES)
         learner = make_learner(inner, objective, condition.coupling, batch_size=mini, every_example=every)
-    program = Program(learner, condition.rule, recorder, mini, condition.drawn)
+        evaluations = {}
+        for name, other in others.items():
+            objective.check(other.task)
+            small = other.resized(inner.architecture.nodes)
+            evaluations[name] = make_evaluation(small, objective.rows, moments=objective.compresses)
+    program = Program(learner, condition.rule, recorder, evaluations, mini, condition.drawn)
     return Prepared(condition, program, initial, projected, bases)
 
 
@@ -330,6 +343,8 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
         arrays |= {f"update {i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(update))}
     arrays |= {f"initial {edge}": matrix for edge, matrix in prepared.initial.items()}
     arrays |= {"evaluated": schedule.steps, "kept": schedule.kept}
+    others = prepared.program.evaluations
+    arrays |= {f"evaluate {i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(others))}
     described = {"problem": problem, "record": prepared.program.recorder.chosen, "format": 3}
     return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 
@@ -341,7 +356,8 @@ def _trajectory(
     problem: Any = prepared.condition.network
     records = {name: array[seeds] for name, array in training.records().items()}
     status = status_of(records.pop("curve")[:, training.schedule.regular])
-    recorded = prepared.program.recorder.axes(problem) | {"loss": ()}
+    recorded = prepared.program.recorder.axes(problem) | {name: () for name in records if name.startswith(EVALUATED)}
+    recorded["loss"] = ()
     axes = {name: ("time", *its) for name, its in recorded.items()}
     initial = {}
     if keep_weights:

@@ -89,9 +89,9 @@ def test_shared_and_unshared_pathways_together_add_up():
 @pytest.mark.parametrize("gating", ["shared", "P=1", "P=4", "shared + P=1"])
 def test_evaluation_is_the_same_network_on_all_routes(gating):
     named = tasks.routing(4, 2)
-    problem, evaluation = named.problem(gating, 3), named.complete().problem(gating, 3)
+    problem, evaluation = named.problem(gating, 3), tasks.routing(4, 2, routes="all").problem(gating, 3)
     assert problem.architecture == evaluation.architecture
-    complete = named.complete()
+    complete = tasks.routing(4, 2, routes="all")
     assert len(complete.task) == 4 * 4 * 4
     trained = complete.groups["trained"]
     assert trained.sum() == len(named.task)

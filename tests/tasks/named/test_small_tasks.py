@@ -119,7 +119,7 @@ def test_noisy_xor_is_xor_without_noise():
 def test_semantic_items_have_their_properties():
     named = tasks.semantic()
     has = {
-        item: {named.labels["y"][i] for i in np.flatnonzero(row)}
+        item: {named.task.names["y"][i] for i in np.flatnonzero(row)}
         for item, row in zip(named.groups["item"], named.task.targets["y"], strict=True)
     }
     assert has == {

@@ -156,15 +156,18 @@ def measure_images(settings: Settings) -> xarray.Dataset:
     """Measure errors on test images after training."""
     chosen, task, patterns = make_images(settings)
     steps, rate, wrong, kinds = chosen["steps"], chosen["rate"], [], ("trained", "untrained")
+    test = task.test
     initial, rule = nr.initial.orthogonal(0.2), Descent(np.asarray(rate))
     for loss, activation in OBJECTIVES.values():
         conditions = []
         for pattern in patterns.values():
             network = RoutedNetwork(task.with_pairs(pattern), chosen["width"], activation, biases=False)
-            conditions.append(Condition(network, initial, rule, rate, loss, batch_size=16))
-        options: dict[str, Any] = {"record": "pair_errors", "at": [steps], "precision": "single"}
+            evaluate = {"trained": test.with_pairs(pattern), "untrained": test.with_pairs(~pattern)}
+            conditions.append(Condition(network, initial, rule, rate, loss, batch_size=16, evaluate=evaluate))
+        options: dict[str, Any] = {"at": [steps], "precision": "single"}
         runs = train_together(conditions, steps, seeds=chosen["seeds"], **options)
-        wrong.append([np.transpose([run.values(f"pair_errors[{kind}]")[:, -1] for kind in kinds]) for run in runs])
+        right = [[run.evaluated[kind]["accuracy"].values[:, -1] for kind in kinds] for run in runs]
+        wrong.append(1 - np.swapaxes(right, 1, 2))
     data = xarray.Dataset({"image_error": (("objective", "graph", "image_seed", "kind"), np.array(wrong))})
     data["image_ratio"] = ("graph", [ratio(pattern) for pattern in patterns.values()])
     data["image_pairs"], data["image_trained"] = (("graph", list(part)) for part in zip(*patterns, strict=True))

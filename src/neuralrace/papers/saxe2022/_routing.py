@@ -37,7 +37,7 @@ def final_state(named: nr.tasks.NamedTask, run: nr.Trajectory, hidden: int) -> x
     over untrained routes; NaN where there is no such route. similarity: cosines between the hidden activities of all
     items, domain by domain, which do not depend on the output.
     """
-    complete = named.complete()
+    complete = nr.tasks.get(named.name, **{**named.settings, "routes": "all"})
     problem, trained = complete.problem("shared", hidden=hidden), complete.groups["trained"].astype(bool)
     domains = round(np.sqrt(len(trained) / ITEMS))
     shape = (domains, domains, ITEMS, -1)

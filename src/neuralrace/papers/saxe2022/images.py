@@ -229,11 +229,13 @@ def measure(scan: Scan) -> xarray.Dataset:
         rate = scan["rate"] / max(gain, 1.0) ** 0.5  # large weights make large gradients
         routed = network.with_pairs(trained_pairs("circulant", scan["domains"], trained))
         rule, time = Momentum(np.asarray(rate), np.asarray(MOMENTUM)), rate / (1 - MOMENTUM)
-        how: dict[str, Any] = {"loss": "cross-entropy", "batch_size": scan["batch"], "drawn": True}
+        test, pairs = routed.task.test, routed.task.pairs
+        others = {"trained": test, "untrained": test.with_pairs(~pairs)}
+        how: dict[str, Any] = {"loss": "cross-entropy", "batch_size": scan["batch"], "drawn": True, "evaluate": others}
         conditions.append(Condition(routed, initial.xavier(gain), rule, time, **how))
     options: dict[str, Any] = {"precision": "single", "keep_weights": False, "progress": False}
-    runs = train_together(conditions, steps, seeds=scan["seeds"], record="pair_errors", at=[0, steps], **options)
-    errors = [[run.values(f"pair_errors[{kind}]") for kind in KINDS] for run in runs]
+    runs = train_together(conditions, steps, seeds=scan["seeds"], at=[0, steps], **options)
+    errors = [[1 - run.evaluated[kind]["accuracy"].values for kind in KINDS] for run in runs]
     data = xarray.Dataset(coords={"kind": list(KINDS)})
     data["error"] = (("condition", "kind", "seed", "moment"), np.array(errors, dtype=np.float64))
     data["trained"] = ("condition", [trained for trained, _ in scan["conditions"]])

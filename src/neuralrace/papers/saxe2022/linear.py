@@ -33,7 +33,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     (path,) = problem.architecture.paths()
     _, values, right = np.linalg.svd(problem.statistics().input_output(path), full_matrices=False)
     modes = np.abs(forecast.modes.path(path))[: len(values)]
-    labels = {"item": list(named.labels["x"]), "property": list(named.labels["y"])}
+    labels = {"item": list(named.task.names["x"]), "property": list(named.task.names["y"])}
     data = xarray.Dataset(coords={"time": run.time} | labels)
     data["loss"], data["theory"] = (("seed", "time"), run.loss), ("time", forecast.loss)
     data["targets"] = (("item", "property"), named.task.targets["y"])

@@ -33,10 +33,10 @@ def semantic() -> NamedTask:
     The properties are those of a binary tree of three levels. P2's text names grow, move, roots and fly;
     the rest are the usual ones of this example (Saxe et al. 2019). Gating: "linear".
     """
-    task = Task({"x": np.eye(len(ITEMS))}, {"y": hierarchy_block(len(ITEMS)).T})
+    names = {"x": ITEMS, "y": PROPERTIES}
+    task = Task({"x": np.eye(len(ITEMS))}, {"y": hierarchy_block(len(ITEMS)).T}, names=names)
     linear = partial(parallel_pathways, task, {"h": None})
-    labels = {"x": ITEMS, "y": PROPERTIES}
-    return NamedTask(task, {"linear": linear}, hidden=16, groups={"item": np.array(ITEMS)}, labels=labels)
+    return NamedTask(task, {"linear": linear}, hidden=16, groups={"item": np.array(ITEMS)})
 
 
 def hierarchy_block(items: int) -> np.ndarray:

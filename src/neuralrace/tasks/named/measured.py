@@ -1,6 +1,6 @@
 """Small sets of measured data that come with scikit-learn: flowers, wines, handwritten digits, patients."""
 
-from neuralrace.tasks.frames import from_frame
+from neuralrace.tasks.files import from_frame
 from neuralrace.tasks.registry import NamedTask, register
 
 

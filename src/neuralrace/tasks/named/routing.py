@@ -1,11 +1,12 @@
 """Routing: from any of M input domains to any of M output domains, with only some routes trained."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.errors import RangeError, require_name
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -16,25 +17,31 @@ TARGETS = ((6, 4, 0, 3, 0, 0, 0), (6, 4, 0, 0, 3, 0, 0), (6, 0, 4, 0, 0, 3, 0), 
 
 
 @register
-def routing(domains: int = 7, trained: int = 4, pairs: str = "neighbors", key: int = 0) -> NamedTask:
+def routing(
+    domains: int = 7, trained: int = 4, pairs: str = "neighbors", key: int = 0, routes: str = "trained"
+) -> NamedTask:
     """Map any of M input domains to any of M output domains, some routes untrained (P1 section 4).
 
     The four one-hot items with seven features of P1 Fig 4 are on every route. domains: M. trained: K, the number of
     output domains that each input domain is trained with. pairs, key: which, as a name of `tasks.pairs` and what
-    decides its random ones. The nodes x0 ... y0 ... of domains that an example does not use hold zeros, and their gates
-    are closed.
+    decides its random ones. routes: "trained", "untrained" or "all", the routes whose examples the task has; the
+    networks do not depend on it, so that weights from some routes can be evaluated on others. The nodes x0 ... y0 ...
+    of domains that an example does not use hold zeros, and their gates are closed.
 
     Gatings: "shared", x -> h1 -> h2 -> y with one hidden matrix for all routes; "P=1", "P=4", ...: sqrt(P)
     input and sqrt(P) output domains form a group, for each sqrt(P) that divides M, and each pair of groups
     has encoders, a hidden matrix and decoders of its own, so that P routes run through each hidden matrix
-    (eqs 16-17); "shared + P=1", ...: both at once, as in the race of Fig 5. None of the networks depends on
-    K: `complete` gives all M^2 routes, and its `groups["trained"]` says which of them are trained.
+    (eqs 16-17); "shared + P=1", ...: both at once, as in the race of Fig 5.
     """
     pattern = trained_pairs(pairs, domains, trained, key)
-    return _routed(pattern, pattern, partial(_routed, pattern, np.ones_like(pattern)))
+    shown = {"trained": pattern, "untrained": ~pattern, "all": np.ones_like(pattern)}
+    chosen = shown[require_name("routes", routes, shown)]
+    if not chosen.any():
+        raise RangeError(f"an untrained route is required; all are trained: give trained below {domains}")
+    return _routed(pattern, chosen)
 
 
-def _routed(pattern: np.ndarray, shown: np.ndarray, whole: Callable[[], NamedTask] | None = None) -> NamedTask:
+def _routed(pattern: np.ndarray, shown: np.ndarray) -> NamedTask:
     """The task with the examples of the routes that are shown."""
     rows, wanted = np.eye(len(TARGETS)), np.array(TARGETS, dtype=float)
     sources, sinks = np.nonzero(shown)
@@ -55,7 +62,6 @@ def _routed(pattern: np.ndarray, shown: np.ndarray, whole: Callable[[], NamedTas
         },
         hidden=64,
         groups={"input domain": source, "output domain": sink, "item": item, "trained": pattern[source, sink]},
-        whole=whole,
     )
 
 

@@ -52,7 +52,6 @@ def noisy_xor(points: int = 50, noise: float = 0.4, bias: bool = True, seed: int
     if bias:
         rows, names = np.column_stack([rows, np.ones(len(rows))]), (*names, "constant")
     return NamedTask(
-        Task({"x": rows}, {"y": -CORNERS[corner].prod(axis=1)[:, None]}),
+        Task({"x": rows}, {"y": -CORNERS[corner].prod(axis=1)[:, None]}, names={"x": names, "y": ("differ",)}),
         groups={"corner": np.array(["- -", "+ -", "- +", "+ +"])[corner]},
-        labels={"x": names, "y": ("differ",)},
     )

@@ -47,6 +47,10 @@ def _tasks(incomplete: str) -> list[str]:
     return [name for name in tasks.names() if name.startswith(incomplete)]
 
 
+def _swept(incomplete: str) -> list[str]:
+    return _tasks(incomplete) + _figures(incomplete)
+
+
 Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompletion=_figures)]
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]

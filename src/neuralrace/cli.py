@@ -240,7 +240,7 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_tasks)],
+    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_swept)],
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from neuralrace.errors import require_known, shortened
 
 CHECKED = "checked against the flow"
+STEPPED = "step by step"
 SADDLE = "all initial strengths are zero: a saddle, where the loss stays that of output zero"
 
 
@@ -95,6 +96,7 @@ class Certificate:
     def __str__(self) -> str:
         state = "holds" if self.holds else "does NOT hold"
         distance = "not checked against the flow" if self.checked is None else f"{self.checked:.2g} from the exact flow"
+        distance = "a simulation, step by step" if STEPPED in self else distance
         lines = [f"method: {self.method} ({state}; {distance})"]
         for title, needed in (("required", True), ("measured only", False)):
             rows = [f"    {row}" for row in self.assumptions if row.needed is needed]

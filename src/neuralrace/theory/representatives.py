@@ -59,6 +59,7 @@ class Representatives(Method["Spans"]):
         assert isinstance(request.initial, Gaussian)
         width = prepared.problem.architecture.nodes[prepared.hidden]
         count = min(self.most, width)
+        request.require_memory(request.draws, prepared.network(count).architecture.weight_count)
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(prepared, request.initial, count, width, stream) for stream in streams]
         each = "the whole layer" if count == width else f"each for {width / count:.4g} of {width}"

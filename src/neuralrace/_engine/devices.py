@@ -101,6 +101,8 @@ def side_by_side(works: Sequence[Generator[None, None, Found]]) -> list[Found]:
             except StopIteration as end:
                 found[place] = end.value
 
+    with jax.default_device(jax.local_devices()[0]):  # as in a thread; alone, so that programs are compiled once
+        go_on(0)
     while len(found) < len(works):
         map_on_devices(go_on, range(len(works)), short=True)
     return [found[place] for place in range(len(works))]

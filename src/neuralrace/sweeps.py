@@ -35,6 +35,7 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width
 from neuralrace.io import code_version, load_dataset, make_folder, save_dataset, versions, write_text, write_whole
+from neuralrace.objectives import NAMED
 from neuralrace.papers.experiment import SIZES, as_json, override, setting
 from neuralrace.plotting import lay_out
 from neuralrace.plotting.panels import curve_panels
@@ -44,7 +45,6 @@ from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import train
 from neuralrace.training.checkpoint import digest
-from neuralrace.training.objectives import NAMED
 from neuralrace.trajectory import Trajectory
 from neuralrace.workers import call, cluster, cores, fingerprint, pack, processes
 

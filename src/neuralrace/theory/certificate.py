@@ -7,6 +7,7 @@ from html import escape
 from neuralrace.errors import require_known, shortened
 
 CHECKED = "checked against the flow"
+STEPPED = "step by step"
 SADDLE = "all initial strengths are zero: a saddle, where the loss stays that of output zero"
 
 
@@ -97,6 +98,7 @@ class Certificate:
     def _outcome(self) -> str:
         state = "holds" if self.holds else "does NOT hold"
         distance = "not checked against the flow" if self.checked is None else f"{self.checked:.2g} from the exact flow"
+        distance = "a simulation, step by step" if STEPPED in self else distance
         return f"method: {self.method} ({state}; {distance})"
 
     @property

@@ -49,10 +49,10 @@ class Modes:
     linear: bool = True
 
     def require_linear(self) -> None:
-        """Refuse networks with activations, where a path is not a product of matrices."""
+        """Refuse simulations of networks, where a path is not a product of matrices, or has no modes of its own."""
         if not self.linear:
             raise ProblemError(
-                "modes of paths, and their order, require linear nodes; this network has activations: look at "
+                "modes of paths, and their order, require linear nodes, squared error and no optimizer: look at "
                 "weights(), outputs() or modes.edge(e)"
             )
 

@@ -15,7 +15,7 @@ import numpy as np
 from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.solution import Solution
 from neuralrace.theory.integration.system import System
 
 State = tuple[jax.Array, jax.Array, jax.Array]  # encoders (M, width), hidden (depth - 2, width, width), decoders
@@ -36,7 +36,7 @@ def wide_errors(pairs: Any, gain: float, end: float, variance: float = 1.0, dept
     flow = WideFlow(trained, np.asarray(require_number("variance", variance, above=0.0)))
     both = scale * np.eye(2 * len(trained))
     start = both[: len(trained)], np.stack([both] * layers)[2:], both[len(trained) :]
-    last = integrate(flow, start, require_number("end", end, least=0), rtol=1e-6, max_steps=100_000).last
+    last = Solution(flow, start, 1e-6, 100_000, always=0).curve(require_number("end", end, least=0)).last
     return np.asarray(flow.errors(last))
 
 

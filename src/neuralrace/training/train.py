@@ -28,6 +28,7 @@ from neuralrace.errors import (
 from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
 from neuralrace.memory import require_size
+from neuralrace.objectives import CrossEntropy, Objective, Squared, as_objective
 from neuralrace.problem import Problem, problems_to_evaluate
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
@@ -42,7 +43,6 @@ from neuralrace.training.loop import (
     run,
     shape_of,
 )
-from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_objective
 from neuralrace.training.records import OF_EXAMPLES, make_recorder
 from neuralrace.training.routed import RoutedNetwork, make_routed_learner, routed_evaluations
 from neuralrace.training.rules import Optax, Rule, make_rule

@@ -34,8 +34,8 @@ def test_nothing_is_refused_where_the_system_does_not_say(monkeypatch):
             lambda: train_together([CONDITION] * 10, 5, seeds=10**7),
             "10,000,000 seeds of 180 weights would take 43.2 GB",
         ),
-        (lambda: nr.explain("xor", 10**9), "5 seeds of 3,000,000,000 weights would take 360.0 GB"),
-        (lambda: nr.explain("xor", 10**7), "5 seeds of 1,800,000,000 recorded numbers would take 72.0 GB"),
+        (lambda: nr.explain("xor", hidden=10**9), "5 seeds of 3,000,000,000 weights would take 360.0 GB"),
+        (lambda: nr.explain("xor", hidden=10**7), "5 seeds of 1,800,000,000 recorded numbers would take 72.0 GB"),
         (
             lambda: nr.predict(NETWORK, INITIAL, [0.0] * 10**4, draws=10**6),
             "draws and their loss at 10,000 times would",

@@ -77,25 +77,9 @@ def test_explain_passes_what_it_is_given(
     page = str(tmp_path / "out" / "report.html")
     assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
     (named,), given = explain.call_args.args, explain.call_args.kwargs
-    assert (named.settings["contexts"], given["hidden"], given["seeds"]) == (2, (9, 8), 3)
-    assert given["key"] == -1
-    ending(
-        [
-            "explain",
-            "t.csv",
-            "--target",
-            "a",
-            "--drop",
-            "b",
-            "--drop",
-            "c",
-            "--missing",
-            "mean",
-            "--test",
-            ".2",
-            "--raw",
-        ]
-    )
+    assert (named.settings["contexts"], given["hidden"], given["seeds"], given["key"]) == (2, (9, 8), 3, -1)
+    options = ["--target", "a", "--drop", "b", "--drop", "c", "--missing", "mean", "--test", ".2", "--raw"]
+    ending(["explain", "t.csv", *options])
     given = explain.call_args.kwargs
     expected = {"target": ["a"], "drop": ["b", "c"], "missing": "mean", "test": 0.2, "raw": True}
     assert {name: given[name] for name in expected} == expected

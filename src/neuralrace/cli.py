@@ -288,7 +288,11 @@ def sweep(
 @app.command("explain", epilog=JSON)
 def explain_task(
     task: Annotated[
-        str, typer.Argument(help="A named task, a .csv file with --target, or an .npz file.", autocompletion=_tasks)
+        str,
+        typer.Argument(
+            help="A named task, a .csv file with --target, an .npz file, or a run.nc that was saved.",
+            autocompletion=_tasks,
+        ),
     ],
     target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
     classes: Annotated[
@@ -325,8 +329,7 @@ def explain_task(
         given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
         target, reading = None, {}
     how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
-    how["key"] = key
-    explained = explanation.explain(given, target=target, checkpoints=checkpoints, **how, **reading)
+    explained = explanation.explain(given, target=target, checkpoints=checkpoints, key=key, **how, **reading)
     print(explained)
     if folder is None:
         return 0, explained.summary()

@@ -136,14 +136,8 @@ def explain(
         records = np.unique(np.round(records).astype(int))
         say(f"predicting {last} steps")
         times = rate * records
-        how: dict[str, Any] = {
-            "learning_rate": rate,
-            "draws": draws,
-            "key": key,
-            "evaluate": evaluate,
-            "progress": progress,
-        }
-        predicted = reln.predict_modules(relu, start, times, modules, **how)
+        how: dict[str, Any] = {"learning_rate": rate, "draws": draws, "key": key, "evaluate": evaluate}
+        predicted = reln.predict_modules(relu, start, times, modules, progress=progress, **how)
         say(f"training {count} networks")
         record = ("gate_patterns", "weights") if len(layers) == 1 else ("gate_patterns",)
         at = records.tolist()

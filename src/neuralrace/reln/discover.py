@@ -136,8 +136,8 @@ def predict_modules(
     learning_rate: float | None = None,
     draws: int = 2,
     key: Any = None,
-    progress: bool = True,
     evaluate: Mapping[str, Any] | None = None,
+    progress: bool = True,
 ) -> Modular:
     """Predict which modules a ReLU network will form, how large they become, and what each writes.
 
@@ -151,14 +151,8 @@ def predict_modules(
     require_relu_chain(network)
     count, dynamics = check_modules(modules), "flow" if learning_rate is None else "descent"
     methods = Representatives(), NetworkFlow()
-    how: dict[str, Any] = {
-        "progress": progress,
-        "learning_rate": learning_rate,
-        "dynamics": dynamics,
-        "draws": draws,
-        "evaluate": evaluate,
-    }
-    forecast = predict(network, initial, times, methods, key, **how)
+    how: dict[str, Any] = {"learning_rate": learning_rate, "dynamics": dynamics, "draws": draws, "progress": progress}
+    forecast = predict(network, initial, times, methods, key, evaluate=evaluate, **how)
     if not np.isfinite(forecast.losses).all():
         raise RangeError(f"the forecast diverges at learning_rate={learning_rate:.3g}: give a smaller one")
     graph, rate = network.architecture, learning_rate

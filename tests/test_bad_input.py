@@ -199,8 +199,8 @@ RUN = nr.train(nr.ReLUNetwork(TASK, 3), nr.initial.gaussian(0.1), 0.1, 5, record
         (lambda: nr.train(LINEAR, nr.initial.gaussian(0.1), 0.1, 5, checkpoint=LONG), "File name too long"),
         (lambda: nr.train(LINEAR, nr.initial.gaussian(0.1), 0.1, 5, at=range(10**12)), "would take 40.0 TB of memory"),
         (lambda: nr.tasks.noisy_xor(points=10**13), "points must be at most 1,000,000"),
-        (lambda: nr.explain(TASK, 3, key=1 << 63), "key must be from -2^63 to 2^63 - 1"),
-        (lambda: nr.explain(TASK, 3, key=True), "key must be an integer seed"),
+        (lambda: nr.explain(TASK, hidden=3, key=1 << 63), "key must be from -2^63 to 2^63 - 1"),
+        (lambda: nr.explain(TASK, hidden=3, key=True), "key must be an integer seed"),
         *((lambda rate=rate: nr.train(LINEAR, nr.initial.gaussian(0.1), rate, 5), "learning_rate must be a finite")
           for rate in (True, np.True_, "0.1", b"1", np.str_("1"))),
         (lambda: nr.initial.gaussian("1")(LINEAR, 0), "std must be a finite number"),

@@ -62,10 +62,11 @@ class Simulation:
         if self.request.descent is None:
             return None
         steps = round(self.request.end / self.request.descent)
-        return None if steps * self._products <= CHEAP else self.at_once
+        return None if steps * self.products <= CHEAP else self.at_once
 
     @property
-    def _products(self) -> int:
+    def products(self) -> int:
+        """Products of weights and examples in a step of one draw."""
         return self.problem.architecture.weight_count * len(self.problem.task)
 
     def follow(self) -> np.ndarray:
@@ -156,7 +157,7 @@ class Simulation:
     @cached_property
     def _solutions(self) -> list[Solution]:
         """All draws in one; or each alone, as a CPU has no quick product of several large matrices at once."""
-        if jax.default_backend() == "cpu" and self._products > APART:
+        if jax.default_backend() == "cpu" and self.products > APART:
             return [self._solution(one) for one in self._apart]
         both = {name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]}
         return [self._solution(shard(both))]

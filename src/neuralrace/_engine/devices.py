@@ -90,7 +90,7 @@ def map_on_devices(work: Callable[[Item], Found], items: Sequence[Item], short: 
         return list(pool.map(placed, range(len(items)), items))
 
 
-def side_by_side(works: Sequence[Generator[None, None, Found]]) -> list[Found]:
+def interleaved(works: Sequence[Generator[None, None, Found]]) -> list[Found]:
     """Finish works that pause now and then, on all threads of a CPU; between pauses they can be interrupted."""
     found: dict[int, Found] = {}
 
@@ -101,7 +101,9 @@ def side_by_side(works: Sequence[Generator[None, None, Found]]) -> list[Found]:
             except StopIteration as end:
                 found[place] = end.value
 
-    with jax.default_device(jax.local_devices()[0]):  # as in a thread; alone, so that programs are compiled once
+    # alone and with a device named, as in threads, so that programs are compiled once
+    config: Any = jax.config  # it has no types
+    with jax.default_device(config.jax_default_device or jax.local_devices()[0]):
         go_on(0)
     while len(found) < len(works):
         map_on_devices(go_on, range(len(works)), short=True)

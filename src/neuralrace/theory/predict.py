@@ -77,11 +77,15 @@ def predict(
     for narrower networks). times: increasing, learning_rate * step. method: closed_form, reduction, aligned, flow for
     linear nodes; representatives, flow for networks with activations; auto, the first of these whose assumptions hold;
     or methods with options of their own, `theory.Aligned(diagonal=False)`, one or several to be tried in order. key: of
-    the draws, which differ from those of a training with the same key. learning_rate: the planned step size: the
-    certificate requires that it is stable, and with activations the flow is corrected for it. dynamics: "flow", or
-    "descent", gradient descent at that step size. rtol: relative error per step, of each mode (1e-6); with activations
-    of all weights of a layer and of the remaining loss (5e-4, and less where it is checked). tolerance: for
-    assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,
+    the draws, which differ from those of a training with the same key. learning_rate: the planned step size: for
+    linear nodes the certificate requires that it is stable; with activations its steps are forecast. loss, optimizer:
+    as in `train`; other than squared error and gradient descent they are forecast by steps, of linear nodes too, and
+    of all examples, never of mini-batches. dynamics: "flow", corrected for the step size where nodes have activations;
+    "descent", steps of that size; "auto", the flow for linear nodes and where no step size is given, else steps, with
+    times in between interpolated, or the flow in place of 50,000 or more where it is cheaper. rtol: of a flow, relative
+    error per step, of each mode (1e-6); with activations of all weights of a layer and of the remaining loss (5e-4, and
+    less where it is checked). tolerance: for assumptions that must be exact. check: measure the distance of the
+    forecast from the exact flow of one of its draws,
     `certificate.checked`; a forecast that is off by more than 1 % is declined, and "auto" tries the next method.
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
     False: never, and then the certificate rests on the assumptions alone. evaluate: name -> other examples (a task, or

@@ -46,6 +46,7 @@ def test_times_between_steps_are_interpolated():
 
 def test_a_flow_takes_the_place_of_very_many_steps_where_it_is_cheaper(monkeypatch):
     monkeypatch.setattr(method, "MANY_STEPS", 100)
+    monkeypatch.setattr(method, "LONG", 0)
     times, steps = np.linspace(0, 2, 5), {"learning_rate": 1e-3, "draws": 1, "check": False}
     certificate = predict(nr.ReLUNetwork(TASK, hidden=(80,)), START, times, **steps).certificate
     assert "corrected to first order" in str(certificate)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuralrace._engine.devices import side_by_side
+from neuralrace._engine.devices import interleaved
 from neuralrace.arrays import float64
 from neuralrace.theory.integration import descent
 from neuralrace.theory.integration.descent import SINGLE, begin, last, stride
@@ -32,7 +32,7 @@ def strides(curvatures, start, rate, counts, most):
     """Losses by strides and exactly, the last weights and the largest curvature."""
     bowl, curvatures = Bowl(jnp.asarray(curvatures)), np.asarray(curvatures)
     first = begin(bowl, {"w": jnp.full((1, len(curvatures)), start)})
-    [(end, found)] = side_by_side([stride(bowl, first, rate, counts, most)])
+    [(end, found)] = interleaved([stride(bowl, first, rate, counts, most)])
     left = (1 - rate * curvatures) ** np.cumsum(counts)[:, None] * (start - 1)
     return found, 0.5 * (curvatures * left**2).sum(axis=1), np.asarray(last(end)["w"]), end.curvature
 
@@ -71,11 +71,11 @@ def test_strides_are_no_longer_than_the_curvature_allows():
 @float64
 def test_descent_in_several_calls(monkeypatch):
     bowl, start, counts = Bowl(np.ones(2)), {"w": np.array([2.0, 3.0])}, np.array([0, 3, 20])
-    [(once, records)] = side_by_side([descent.descend(bowl, start, 0.1, counts)])
+    [(once, records)] = interleaved([descent.descend(bowl, start, 0.1, counts)])
     np.testing.assert_allclose(once["w"] - 1, np.array([1.0, 2.0]) * 0.9**23, rtol=1e-13)
     monkeypatch.setattr(descent, "LOOK", 1)
     works = [descent.descend(bowl, start, 0.1, counts) for _ in range(3)]
-    (again, others), *same = side_by_side(works)
+    (again, others), *same = interleaved(works)
     assert all(np.array_equal(records, others) for _, records in same)
     np.testing.assert_allclose(again["w"], once["w"], rtol=1e-15)
     np.testing.assert_allclose(others, records, rtol=1e-15)

@@ -32,6 +32,7 @@ FINER = 0.04  # ratio of the two tolerances that are compared: gates that open o
 ROUGH = 1e-3  # rtol of linear flows, at which their error is still far below one percent of the loss
 STEPS = 4_000  # most steps of a flow that is only a check
 MANY_STEPS = 50_000  # of descent, from which on the flow is tried first ...
+LONG = 10**11  # ... where all draws take more products than this, some ten seconds ...
 WORTH = 200  # ... with a step for this many of them, which costs as much as some thirty
 
 
@@ -102,7 +103,8 @@ def outcome_of(
     """Follow the draws. note: describes the simulation; simulated: the problem in other coordinates, if any."""
     request, rate = simulation.request, simulation.request.learning_rate
     steps = 0 if request.descent is None else round(request.end / request.descent)
-    if request.flow_first and steps >= MANY_STEPS and simulation.strides is None:
+    long = steps >= MANY_STEPS and steps * simulation.products * len(simulation.first) >= LONG
+    if request.flow_first and long and simulation.strides is None:
         flow = replace(request, descent=None, max_steps=min(request.max_steps, steps // WORTH))
         with suppress(RangeError):
             outcome = outcome_of(replace(simulation, request=flow), note, simulated, translate)

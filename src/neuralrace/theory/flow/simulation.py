@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import shard, side_by_side
+from neuralrace._engine.devices import interleaved, shard
 from neuralrace._engine.network import Network, Stacks
 from neuralrace.axes import Edge
 from neuralrace.objectives import planned
@@ -23,7 +23,7 @@ from neuralrace.theory.sharpness import sharpness
 
 SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 CHEAP = 1 << 31  # products of weights and examples: compiling strides takes longer than this many
-APART = 20_000  # products in a step, from which on a CPU takes several draws faster one by one than side by side
+APART = 30_000  # products in a step, from which on a CPU takes several draws faster one by one than side by side
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
 
@@ -62,10 +62,11 @@ class Simulation:
         if self.request.descent is None:
             return None
         steps = round(self.request.end / self.request.descent)
-        return None if steps * self._products <= CHEAP else self.at_once
+        return None if steps * self.products <= CHEAP else self.at_once
 
     @property
-    def _products(self) -> int:
+    def products(self) -> int:
+        """Products of weights and examples in a step of one draw."""
         return self.problem.architecture.weight_count * len(self.problem.task)
 
     def follow(self) -> np.ndarray:
@@ -73,9 +74,9 @@ class Simulation:
         times, low, share = self._recorded(self.request.times)
         if self.strides is not None:
             works = [self._striding(begin(self.system, at), times) for at in self._apart]
-            losses = np.stack([found for _, found in side_by_side(works)])
+            losses = np.stack([found for _, found in interleaved(works)])
         else:
-            found = side_by_side([solution.follow(times) for solution in self._solutions])
+            found = interleaved([solution.follow(times) for solution in self._solutions])
             losses = np.concatenate([np.asarray(part).T for part in found])
         return _between(losses[:, low], losses[:, np.minimum(low + 1, len(times) - 1)], share)
 
@@ -138,7 +139,7 @@ class Simulation:
         at = begin(self.system, state)
         for time in times:
             if time > before:
-                [(at, _)] = side_by_side([self._striding(at, np.array([time - before]))])
+                [(at, _)] = interleaved([self._striding(at, np.array([time - before]))])
                 state, before = last(at), time
             yield state
 
@@ -156,7 +157,7 @@ class Simulation:
     @cached_property
     def _solutions(self) -> list[Solution]:
         """All draws in one; or each alone, as a CPU has no quick product of several large matrices at once."""
-        if jax.default_backend() == "cpu" and self._products > APART:
+        if jax.default_backend() == "cpu" and self.products > APART:
             return [self._solution(one) for one in self._apart]
         both = {name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]}
         return [self._solution(shard(both))]

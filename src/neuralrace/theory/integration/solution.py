@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import side_by_side
+from neuralrace._engine.devices import interleaved
 from neuralrace.theory.integration.curve import Curve
 from neuralrace.theory.integration.descent import descend, steps_between
 from neuralrace.theory.integration.system import System
@@ -33,7 +33,7 @@ class Solution:
 
     def at(self, times: np.ndarray) -> Any:
         """The record at increasing times; leaves (times, ...)."""
-        return side_by_side([self.follow(times)])[0]
+        return interleaved([self.follow(times)])[0]
 
     def follow(self, times: np.ndarray) -> Generator[None, None, Any]:
         """Find the record at increasing times, with pauses."""
@@ -44,7 +44,7 @@ class Solution:
 
     def curve(self, end: float, states: bool = False) -> Curve:
         """The curve from zero to `end`; reused if it is known far enough."""
-        return side_by_side([self._curve(end, states or self.keeps)])[0]
+        return interleaved([self._curve(end, states or self.keeps)])[0]
 
     def _curve(self, end: float, states: bool) -> Generator[None, None, Curve]:
         from neuralrace.theory.integration.integrate import integrate  # diffrax, which steps of descent do not need
@@ -61,7 +61,7 @@ class Solution:
             yield from (state for _ in times)
         elif self.descent is not None:
             for count in steps_between(times, self.descent):
-                state, _ = side_by_side([descend(self.system, state, self.descent, np.array([count]))])[0]
+                state, _ = interleaved([descend(self.system, state, self.descent, np.array([count]))])[0]
                 yield state
         elif self._unknowns <= KEPT_UNKNOWNS:
             curve = self.curve(float(times[-1]), states=True)

@@ -349,13 +349,10 @@ def of_modules(rows: Sequence[Replay], chosen: Replay) -> str:
         return f"{count} with gates that {'never change' if row.stretches == 1 else changing}"
 
     apart = f"{_distances(chosen.agreement)}; at most {NEAR_L1} and {NEAR_LOG} are allowed" if chosen.agreement else ""
-    imposed = [row for row in rows if row.agreement is None and row.modules == chosen.modules]
-    if imposed:
-        gates = f"The gates of {named(imposed[0]).partition(' with gates')[0]}, imposed on the trained networks,"
-        how = f"(R^2 {imposed[0].fit:.2f}; at least {REPRODUCED} is required)"
-        told = f"{gates} reproduce their outputs {how}."
-        if not imposed[0].explains:
-            told = f"{gates} come nearest to their outputs, and do not reproduce them {how}."
+    if chosen.agreement is None or not math.isnan(chosen.fit):
+        can = "reproduce" if chosen.fit >= REPRODUCED else "do not reproduce"
+        told = f"The gates of {named(chosen).partition(' with gates')[0]}, imposed on the trained networks, {can} their"
+        told += f" outputs (R^2 {chosen.fit:.2f}; at least {REPRODUCED} is required)."
         if chosen.agreement is None:
             return told
         alike = "alike" if chosen.explains else "otherwise"

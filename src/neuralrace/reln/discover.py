@@ -119,8 +119,8 @@ def discover(
     own initial weights, with the gates of the modules imposed. stretches: numbers of stretches of time with constant
     gates that are tried, each a divisor of the next. A run that did not descend the squared error at one learning rate
     is not replayed: the modules are those at the end, the fewest whose gates, imposed on the trained networks,
-    reproduce their outputs with an R^2 of 0.9. With several hidden layers they are chosen in this way too, and one
-    replay shows whether they explain the run. progress: as in `train`.
+    reproduce their outputs with an R^2 of 0.9. With several hidden layers this is the first number that is replayed,
+    and others follow as far as the work allows. progress: as in `train`.
     """
     count, network, run = check_modules(modules), network_of(run), measured(run)
     seeds = range(len(run.loss))

@@ -8,8 +8,8 @@ With one hidden layer the examples are seen through moments alone: of pairs of m
 modules with the targets, C_m = <g_m y x^T>. And the neurons of a module are a linear layer: what they span, at most
 inputs + outputs directions, is all that ever moves, so that a module of any width is one matrix R, (directions,
 inputs + outputs), the triangle of its incoming and outgoing weights side by side. Many gatings are one small
-program. With several hidden layers the number of modules is chosen by gates imposed on the trained networks, and these
-alone are trained again, with a gate for every neuron.
+program. With several hidden layers the networks are trained again with a gate for every neuron; a number of modules
+whose gates, imposed on the trained networks, reproduce their outputs, is the first that is tried.
 """
 
 import itertools
@@ -36,6 +36,7 @@ from neuralrace.training import Condition, Descent, train_together
 NEAR_L1, NEAR_LOG = 0.1, 0.3
 STRETCHES = (1, 2, 4)
 TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tried; replays of a tier are one program
+DEEP_WORK = 1.2e12  # operations of replays with several hidden layers, each of which takes as long as the training
 REPRODUCED = 0.9  # R^2 of the outputs of every trained network on which gates are imposed, at least, to explain them
 
 Gating = dict[str, Modules]  # layer -> its modules
@@ -149,16 +150,25 @@ def replay(
 
     initial, final: the weights of each network. samples: see `neuron_samples`. run: the loss to be met, at the times of
     the records; steps: their steps of gradient descent, of size `rate`. modules: this number alone. With several hidden
-    layers one number is replayed: the fewest whose gates, imposed on the final networks, reproduce these.
+    layers the first number is the fewest whose gates, imposed on the final networks, reproduce these; others follow as
+    far as DEEP_WORK allows.
     """
     graph = network.architecture
     inputs, outputs = (sum(graph.nodes[node] for node in nodes) for nodes in (graph.inputs, graph.outputs))
     if len(graph.hidden) > 1:
-        rows = impose(network, final, samples, modules, key)
-        chosen = fewest(rows)
-        again = train_gated(network, initial, chosen.gatings[0], steps, rate, progress)
-        apart = _apart(run, again[0])
-        return *rows, Replay(chosen.modules, 1, apart, chosen.gatings, *again, fit=chosen.fit)
+        rows = list(impose(network, final, samples, modules, key))
+        known = {row.modules: row for row in rows}
+        trained: list[Replay] = []
+        work = 6.0 * graph.weight_count * len(network.task) * float(steps[-1]) * len(initial)
+        for count in dict.fromkeys([fewest(rows).modules, *(itertools.chain(*TIERS) if modules is None else ())]):
+            row = known[count] if count in known else impose(network, final, samples, count, key)[0]
+            if row.modules in [one.modules for one in trained]:  # there are no more
+                continue
+            again = train_gated(network, initial, row.gatings[0], steps, rate, progress)
+            trained.append(Replay(row.modules, 1, _apart(run, again[0]), row.gatings, *again, fit=row.fit))
+            if trained[-1].explains or work * (len(trained) + 1) > DEEP_WORK:
+                break
+        return *rows, *trained
     cuts, tiers = cut(samples, steps, stretches), TIERS if modules is None else ((modules,),)
     found: dict[tuple[int, int], Replay] = {}
     spent = 0.0

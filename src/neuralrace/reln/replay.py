@@ -28,7 +28,6 @@ from neuralrace.arrays import float64
 from neuralrace.axes import Array, Weights
 from neuralrace.gates import Gates
 from neuralrace.problem import BIAS, Problem, side_by_side
-from neuralrace.progress import Meter
 from neuralrace.reln.modules import Modules, Samples, cluster
 from neuralrace.training import Condition, Descent, train_together
 
@@ -144,7 +143,6 @@ def replay(
     modules: int | None = None,
     stretches: Sequence[int] = STRETCHES,
     key: int = 0,
-    progress: bool = False,
 ) -> tuple[Replay, ...]:
     """Replay networks with more and more modules, until some number explains them.
 
@@ -164,7 +162,7 @@ def replay(
             row = known[count] if count in known else impose(network, final, samples, count, key)[0]
             if row.modules in [one.modules for one in trained]:  # there are no more
                 continue
-            again = train_gated(network, initial, row.gatings[0], steps, rate, progress)
+            again = train_gated(network, initial, row.gatings[0], steps, rate)
             trained.append(Replay(row.modules, 1, _apart(run, again[0]), row.gatings, *again, fit=row.fit))
             if trained[-1].explains or work * (len(trained) + 1) > DEEP_WORK:
                 break
@@ -172,21 +170,19 @@ def replay(
     cuts, tiers = cut(samples, steps, stretches), TIERS if modules is None else ((modules,),)
     found: dict[tuple[int, int], Replay] = {}
     spent = 0.0
-    with Meter("replays", sum(map(len, tiers)) * len(cuts), shown=progress) as meter:
-        for tier in tiers:
-            spent += 2.0 * (max(tier) * inputs) ** 2 * outputs * len(initial) * float(steps[-1]) * len(tier) * len(cuts)
-            if found and (any(row.explains for row in found.values()) or spent > 1.5e12):
-                break
-            for count, parts in cuts.items():
-                plans = [
-                    [{layer: cluster(*both, size, key) for layer, both in seen.items()} for _, _, seen in parts]
-                    for size in tier
-                ]
-                played = play(network, initial, plans, [part[:2] for part in parts], steps, rate, max(tier))
-                for plan, (loss, end) in zip(plans, played, strict=True):
-                    made = _most(plan)
-                    found.setdefault((made, count), Replay(made, count, _apart(run, loss), tuple(plan), loss, end))
-                meter.advance(len(tier))
+    for tier in tiers:
+        spent += 2.0 * (max(tier) * inputs) ** 2 * outputs * len(initial) * float(steps[-1]) * len(tier) * len(cuts)
+        if found and (any(row.explains for row in found.values()) or spent > 1.5e12):
+            break
+        for count, parts in cuts.items():
+            plans = [
+                [{layer: cluster(*both, size, key) for layer, both in seen.items()} for _, _, seen in parts]
+                for size in tier
+            ]
+            played = play(network, initial, plans, [part[:2] for part in parts], steps, rate, max(tier))
+            for plan, (loss, end) in zip(plans, played, strict=True):
+                made = _most(plan)
+                found.setdefault((made, count), Replay(made, count, _apart(run, loss), tuple(plan), loss, end))
     return tuple(found[numbers] for numbers in sorted(found))
 
 
@@ -243,13 +239,13 @@ def _gated(network: Problem, gating: Gating, seed: int) -> Problem:
 
 
 def train_gated(
-    network: Problem, initial: Sequence[Weights], gating: Gating, steps: np.ndarray, rate: float, progress: bool = False
+    network: Problem, initial: Sequence[Weights], gating: Gating, steps: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean loss and last outputs of networks that are trained with a gate for every neuron, all in one program."""
     gated = [_gated(network, gating, seed) for seed in range(len(initial))]
     rule = Descent(np.asarray(rate))
     conditions = [Condition(one, weights, rule, rate) for one, weights in zip(gated, initial, strict=True)]
-    runs = train_together(conditions, int(steps[-1]), at=steps.tolist(), progress=progress)
+    runs = train_together(conditions, int(steps[-1]), at=steps.tolist(), progress=False)
     ends = [side_by_side(one.forward(run.weights(0))) for one, run in zip(gated, runs, strict=True)]
     return np.mean([run.loss[0] for run in runs], axis=0), np.array(ends)
 

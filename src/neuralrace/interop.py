@@ -1,4 +1,4 @@
-"""Networks trained in another framework: checkpoint files, names of layers, learning rate, and the record of a run.
+"""Networks trained in another framework: checkpoint files, names of layers, and the record of a run.
 
 A chain of linear layers is read as its framework names it: PyTorch and Equinox call a matrix `weight`, (outputs,
 inputs); Flax calls it `kernel`, (inputs, outputs). All call the rest `bias`. The text before these words names the
@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace._engine.network import as_numpy, compiled_descent
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.arrays import float64
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     FileFormatError,
@@ -29,34 +27,65 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.io import read_archive
+from neuralrace.movement import ALONG, estimate_pace, find_direction, loss_at
 from neuralrace.problem import BIAS, Problem
 
-LEAF = re.compile(r"[./\[\]'\"]*(?P<leaf>weight|kernel|bias|w|b)[\]'\"]*$")
+LEAF = re.compile(r"[./\[\]'\"]*(?P<leaf>weight|kernel|bias|w|b|running_mean|running_var|num_batches_tracked)[\]'\"]*$")
+EPS = 1e-5  # of batch normalization in PyTorch, unless told; it is not stored
+PICKLES = (".pt", ".pth", ".ckpt", ".bin", ".pkl")
 
 Checkpoints = tuple[tuple[int, ...], tuple[dict[str, np.ndarray], ...]]  # ascending steps, and the arrays of each
 Layer = tuple[str, np.ndarray, np.ndarray | None]  # name, (outputs, inputs), and (outputs,) where it has biases
 
 
-def read_folder(folder: str | os.PathLike[str]) -> tuple[Checkpoints, ...]:
-    """Read all checkpoints of a folder: of one network, or of several, each in a folder of its own."""
+def read_folder(folder: str | os.PathLike[str]) -> tuple[tuple[Checkpoints, ...], tuple[str, ...]]:
+    """Read all checkpoints of a folder: of one network, or of several, each in a folder of its own.
+
+    Return also the names of what was skipped.
+    """
     found: dict[Path, dict[int, Path]] = {}
-    for path in sorted([*Path(folder).glob("*"), *Path(folder).glob("*/*")]):
-        if path.suffix.lower() not in (".npz", ".safetensors"):
-            continue
-        number = re.search(r"(\d+)\D*$", path.stem)  # the last number of the name
-        if number is None:
-            raise FileFormatError(
-                f"a checkpoint must have its step in its name, such as step_100{path.suffix}; {path} has none"
-            )
-        other = found.setdefault(path.parent, {}).setdefault(int(number[1]), path)
-        if other != path:
-            raise FileFormatError(f"every step must occur once; {other.name} and {path.name} have the same step")
-    if not found:
+    top, skipped = Path(folder), []
+    for path in sorted([*top.glob("*"), *top.glob("*/*"), *([top] if top.is_file() else [])]):
+        if path.suffix.lower() in (".npz", ".safetensors") and path != top:
+            other = found.setdefault(path.parent, {}).setdefault(step_of(path), path)
+            if other != path:
+                raise FileFormatError(f"every step must occur once; {other.name} and {path.name} have the same step")
+        elif not path.is_dir() or path.parent != top:
+            skipped.append(path)
+    if found:
+        found_in = [folder for folder in top.glob("*") if folder.is_dir() and folder not in found]
+        names = tuple(str(path.relative_to(top)) for path in sorted({*skipped, *found_in}))
+        sets = ((tuple(sorted(own)), tuple(read_weights(own[step]) for step in sorted(own))) for own in found.values())
+        return tuple(sets), names
+    pickled = next((path for path in skipped if path.suffix.lower() in PICKLES), None)
+    if pickled is not None:
         raise FileFormatError(
-            f"{folder} must be a folder with checkpoints as .npz or .safetensors files, or with folders of them, one "
-            "for each network; it holds none"
+            f"checkpoints must be .npz or .safetensors files; {pickled.name} is a pickle, which is not opened, because "
+            "that can run code. Convert each with PyTorch, in three lines: import numpy, torch; weights = "
+            f"torch.load({pickled.name!r}, map_location='cpu', weights_only=True); "
+            f"numpy.savez({pickled.stem + '.npz'!r}, **weights) (of a checkpoint with more than weights, take its "
+            "['state_dict'])"
         )
-    return tuple((tuple(sorted(own)), tuple(read_weights(own[step]) for step in sorted(own))) for own in found.values())
+    raise FileFormatError(
+        f"{folder} must be a folder with checkpoints as .npz or .safetensors files, or with folders of them, one "
+        "for each network; it holds none"
+    )
+
+
+def step_of(path: Path) -> int:
+    """Read the step of a checkpoint off its name: its only number, or the one that follows the word step."""
+    parts = re.split(r"[-_ =]|(?<!\d)\.|\.(?!\d)", path.stem)
+    read = [re.fullmatch(r"([A-Za-z]*)([0-9]+)", part) for part in parts]
+    before = ["", *parts]
+    numbers = [(found[1] or word, int(found[2])) for found, word in zip(read, before, strict=False) if found]
+    of_steps = [number for word, number in numbers if word.lower() in ("step", "steps")]
+    odd = any(re.search(r"\d", part) for part, found in zip(parts, read, strict=True) if not found)
+    if odd or "" in parts or len(of_steps or numbers) != 1:
+        raise FileFormatError(
+            f"a checkpoint must have its step in its name, as one whole number, such as step_100{path.suffix}; "
+            f"{path.name} has {'none' if not re.search(chr(92) + 'd', path.stem) else 'another form'}: rename it"
+        )
+    return (of_steps or [number for _, number in numbers])[0]
 
 
 def read_weights(path: Path) -> dict[str, np.ndarray]:
@@ -73,46 +102,110 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-def layers_of(arrays: Mapping[str, Any], inputs: int, outputs: int) -> Sequence[Layer]:
-    """Order layers as they follow each other from the inputs to the outputs: by name, or where that fails by shape."""
+def layers_of(arrays: Mapping[str, Any], inputs: int, outputs: int) -> tuple[list[Layer], tuple[str, ...]]:
+    """Order layers as they follow each other from the inputs to the outputs: by name, or where that fails by shape.
+
+    Batch normalization is folded into the linear layers. Return also notes on that, and on biases that were added.
+    """
     named: dict[str, dict[str, np.ndarray]] = {}
     for name, array in arrays.items():
         match, values = LEAF.search(str(name)), np.asarray(array)
-        if match is None or values.ndim != (1 if match["leaf"] in ("bias", "b") else 2):
-            raise WeightError(
-                "weights must be those of a chain of linear layers: matrices called weight or kernel, and vectors "
-                f"called bias; {name!r} of shape {values.shape} is neither: leave it out of the checkpoint"
-            )
-        # one letter for each: W of a matrix (outputs, inputs), b of a bias
-        kind = "b" if values.ndim == 1 else "W"
-        named.setdefault(str(name)[: match.start()], {})[kind] = values.T if match["leaf"] == "kernel" else values
+        leaf = "" if match is None else match["leaf"]
+        part = {"kernel": "weight", "w": "weight", "b": "bias"}.get(leaf, leaf)
+        layer = str(name) if match is None else str(name)[: match.start()]
+        named.setdefault(layer, {})[part] = values.T if leaf == "kernel" else values
 
     def numbers_by_size(name: str) -> list[str | int]:  # layer 10 after layer 9
         return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
-    if any("W" not in parts for parts in named.values()) or len({len(parts) for parts in named.values()}) > 1:
-        kinds = ", ".join(f"{name or 'unnamed'} has {' and '.join(parts)}" for name, parts in named.items())
-        raise WeightError(f"layers must have a matrix W each, and a bias b in every layer or in none; {kinds}")
-    layers = [(name, named[name]["W"], named[name].get("b")) for name in sorted(named, key=numbers_by_size)]
+    layers: list[Layer] = []
+    norms: dict[str, dict[str, np.ndarray]] = {}
+    for name in sorted(named, key=numbers_by_size):
+        parts = named[name]
+        sizes = {part: values.ndim for part, values in parts.items() if part != "num_batches_tracked"}
+        if "running_var" in sizes and "running_mean" in sizes and set(sizes.values()) == {1}:
+            norms[name] = parts
+        elif sizes.get("weight") == 2 and set(parts) <= {"weight", "bias"} and sizes.get("bias", 1) == 1:
+            layers.append((name, parts["weight"], parts.get("bias")))
+        else:
+            kind = {1: "LayerNorm", 3: "Conv1d", 4: "Conv2d", 5: "Conv3d"}.get(sizes.get("weight", 0), "")
+            listed = ", ".join(f"{part or 'it'} of shape {values.shape}" for part, values in parts.items())
+            raise WeightError(
+                "weights must be those of a chain of linear layers (matrices called weight or kernel, vectors called "
+                f"bias), with batch normalization between them at most; {name!r} has {listed}"
+                f"{kind and f', as a {kind} has'}: a network with other layers cannot be explained, and what is no "
+                "layer, such as the state of an optimizer, must be left out of the checkpoint"
+            )
 
     def follow(order: Sequence[Layer]) -> bool:
         sizes = [inputs, *(len(matrix) for _, matrix, _ in order)]
         return bool(order) and sizes == [*(matrix.shape[1] for _, matrix, _ in order), outputs]
 
-    if follow(layers):
-        return layers
-    fitting = [order for order in itertools.permutations(layers) if follow(order)] if len(layers) < 8 else []
-    if len(fitting) == 1:
-        return fitting[0]
-    shapes = ", ".join(f"{name or 'unnamed'} {matrix.shape[::-1]}" for name, matrix, _ in layers)
-    raise WeightError(
-        f"layers must follow each other from {inputs} inputs to {outputs} outputs; with (inputs, outputs) these are "
-        f"{shapes or 'none'}"
-    )
+    if not follow(layers):
+        fitting = [list(o) for o in itertools.permutations(layers) if follow(o)] if len(layers) < 8 else []
+        if len(fitting) != 1:
+            shapes = ", ".join(f"{name or 'unnamed'} {matrix.shape[::-1]}" for name, matrix, _ in layers)
+            raise WeightError(
+                f"layers must follow each other from {inputs} inputs to {outputs} outputs; with (inputs, outputs) "
+                f"these are {shapes or 'none'}"
+            )
+        layers = fitting[0]
+    bare, notes = [name for name, _, bias in layers if bias is None], []
+    if norms or 0 < len(bare) < len(layers):
+        layers = [(name, matrix, np.zeros(len(matrix)) if bias is None else bias) for name, matrix, bias in layers]
+        if bare:
+            notes.append(f"layers without a bias beside others with one were given zeros: {', '.join(bare)}")
+    if norms:
+        folded = _fold(layers, norms)
+        notes.append(
+            f"batch normalization, as it acts in evaluation, was folded into the linear layers: {'; '.join(folded)}. "
+            f"eps was taken as {EPS:g}, as in PyTorch unless told: it is not stored"
+        )
+    return layers, tuple(notes)
 
 
-def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biases: bool) -> dict[Edge, np.ndarray]:
-    """Read the weights of a chain by edge: from edges themselves, or from the names of a framework."""
+def _fold(layers: list[Layer], norms: Mapping[str, Mapping[str, np.ndarray]]) -> list[str]:
+    """Fold batch normalization into linear layers, in place; return where each was.
+
+    In a Sequential the numbers tell: directly after a linear layer, or later, after its activation. With names it is
+    taken to act before the activation, in the order of the names, on the first layer of its size without one.
+    """
+    told, free = [], list(range(len(layers)))
+    for name, parts in norms.items():
+        mean = parts["running_mean"]
+        scale = parts.get("weight", np.ones_like(mean)) / np.sqrt(parts["running_var"] + EPS)
+        shift = parts.get("bias", np.zeros_like(mean)) - scale * mean
+        parent, number = re.fullmatch(r"(.*?)(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+        own = [re.fullmatch(re.escape(parent) + r"(\d+)", layer[0]) for layer in layers]
+        if number and parent[-1:] in ("", ".", "/", "]", "[") and all(own):
+            earlier = [place for place, found in enumerate(own) if found and int(found[1]) < int(number)]
+            place = earlier[-1] if earlier else -1
+            later = place >= 0 and int(number) > int(own[place][1]) + 1  # type: ignore[index]
+        else:
+            fitting = [place for place in free if len(layers[place][1]) == len(mean)]
+            place, later = (fitting[0] if fitting else -1), False
+            free = [one for one in free if one != place]
+        into = place + 1 if later or place < 0 else place
+        layer, matrix, bias = layers[min(into, len(layers) - 1)]
+        assert bias is not None
+        if into == len(layers) or matrix.shape[into != place] != len(mean):
+            raise WeightError(f"batch normalization {name!r}, of {len(mean)} values, fits no layer that it may act on")
+        if into == place:
+            layers[into] = layer, scale[:, None] * matrix, scale * bias + shift
+            told.append(f"{name} after {layer}, before its activation")
+        else:
+            layers[into] = layer, matrix * scale, bias + matrix @ shift
+            told.append(f"{name} before {layer}")
+    return told
+
+
+def weights_by_edge(
+    arrays: Mapping[Any, Any], architecture: Architecture, biases: bool
+) -> tuple[dict[Edge, np.ndarray], tuple[str, ...]]:
+    """Read the weights of a chain by edge: from edges themselves, or from the names of a framework.
+
+    Return also the notes of `layers_of`.
+    """
     numbers: dict[Any, np.ndarray] = {}
     for name, values in arrays.items():
         try:  # types registered by other packages, such as bfloat16, are accepted too
@@ -121,10 +214,10 @@ def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biase
             raise WeightError(f"the weights of {name!r} must be numbers; they were {shortened(values)}") from None
     own = {edge_name(edge): edge for edge in architecture.edges} | {edge: edge for edge in architecture.edges}
     if all(name in own for name in numbers):
-        return {edge: numbers[name] for name, edge in own.items() if name in numbers}
+        return {edge: numbers[name] for name, edge in own.items() if name in numbers}, ()
     chain = [node for node in architecture.order if node != BIAS or not biases]
     sizes = [architecture.nodes[node] for node in chain]
-    layers = layers_of(numbers, sizes[0], sizes[-1])
+    layers, notes = layers_of(numbers, sizes[0], sizes[-1])
     found = [sizes[0], *(len(matrix) for _, matrix, _ in layers)]
     if found != sizes or (layers[0][2] is not None) != biases:
         wanted, came = (" -> ".join(map(str, listed)) for listed in (sizes, found))
@@ -137,49 +230,7 @@ def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biase
         weights[source, target] = matrix
         if bias is not None:
             weights[BIAS, target] = bias[:, None]
-    return weights
-
-
-@float64
-def estimate_learning_rate(
-    problem: Problem, steps: Sequence[int], weights: Sequence[Mapping[Edge, np.ndarray]]
-) -> tuple[float, float]:
-    """Find the learning rate whose steps lead from one checkpoint to the next, and the cosine of their directions.
-
-    The first estimate is the change of the weights over the mean gradient of both ends, for the two checkpoints between
-    which the gradient changes least (of those that differ by more than rounding). It is refined by descent between
-    these two checkpoints, until the steps move the weights as far.
-    """
-
-    def flat(by_edge: Mapping[Edge, np.ndarray]) -> np.ndarray:
-        return np.concatenate([np.ravel(by_edge[edge]) for edge in problem.architecture.edges])
-
-    places, slopes = np.array([flat(w) for w in weights]), np.array([flat(problem.gradient(w)) for w in weights])
-    moved, slope, counts = np.diff(places, axis=0), 0.5 * (slopes[1:] + slopes[:-1]), np.diff(steps)
-    lengths, sizes = np.linalg.norm(moved, axis=1), np.linalg.norm(slope, axis=1)
-    still = lengths < 1e-4 * np.linalg.norm(places[:-1], axis=1)  # single precision: good to a thousandth
-    change = np.linalg.norm(np.diff(slopes, axis=0), axis=1) / np.where(sizes > 0, sizes, 1.0)
-    usable = np.flatnonzero((lengths > 0) & (sizes > 0))
-    if not len(usable):
-        raise WeightError("the weights must move between checkpoints; these are the same at every step")
-    place = int(min(usable, key=lambda i: (still[i], change[i])))
-    way, length, count = moved[place], lengths[place], counts[place]
-    along = -float(way @ slope[place]) / sizes[place]
-    rate, cosine = float(along / (sizes[place] * count)), float(along / length)
-    if rate <= 0 or count > 500:
-        return rate, cosine
-    stacks, cosine = problem.network.stack(weights[place]), 0.0
-    for _ in range(5):
-        ended = compiled_descent(problem.network, stacks, np.asarray(rate), np.asarray(count))
-        went = flat(problem.network.unstack(as_numpy(ended))) - places[place]
-        far = float(np.linalg.norm(went))
-        if not 0 < far <= 1e3 * length:  # descent by such steps diverges, so it is not what moved the weights
-            break
-        cosine, part = float(went @ way / (far * length)), float(went @ way / length**2)
-        if part <= 0 or abs(part - 1) < 1e-3:
-            break
-        rate /= part
-    return rate, cosine
+    return weights, notes
 
 
 def checkpoint_records(
@@ -201,23 +252,25 @@ def checkpoint_records(
     if not sets or any(np.shape(one) != times.shape for one in sets):
         raise WeightError(f"weights must be one set for each of the {len(times)} steps; it was {shortened(weights)}")
     seen: list[list[dict[Edge, np.ndarray]]] = [[] for _ in sets]
+    notes: tuple[str, ...] = ()
     losses = np.zeros((len(sets), len(times)))
     for seed, mine in enumerate(sets):
         for place, one in enumerate(mine):
             try:
                 require_kind("weights by name or by edge", one, Mapping, WeightError)
-                seen[seed].append(weights_by_edge(one, network.architecture, network.biases))
+                by_edge, notes = weights_by_edge(one, network.architecture, network.biases)
+                seen[seed].append(by_edge)
                 losses[seed, place] = network.loss(seen[seed][-1])  # says which edge does not fit or is not finite
             except NeuralRaceError as error:
                 raise WeightError(f"checkpoint of step {times[place]}: {error}") from None
-    rates, cosines = np.transpose([estimate_learning_rate(network, times.tolist(), mine) for mine in seen])
     given = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
-    rate = float(np.median(rates)) if given is None else given
-    if rate <= 0:
-        raise WeightError(
-            "weights that moved down the gradient of the squared error are required; these moved against it: check "
-            "that examples, targets and the order of the inputs are those of the training"
-        )
+    pace, loss = estimate_pace(network, times.tolist(), seen), "squared"
+    rule: dict[str, Any] = {"rule": "checkpoints", "cosine": pace.cosine, "small_steps": pace.small_steps}
+    rate = given or (pace.learning_rate if pace.cosine >= ALONG else None)
+    if pace.cosine < ALONG:
+        loss, activation, sentence = find_direction(network, times.tolist(), seen, pace)
+        rule |= {"direction": sentence, "activation": activation}
+        losses = np.array([[loss_at(network, one, loss) for one in mine] for mine in seen])
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"loss": (("seed", "time"), losses)}
     for edge, (source, target) in network.architecture.edges.items():
         name, units = edge_name(edge), (f"{target}_unit", f"{source}_unit")
@@ -229,9 +282,8 @@ def checkpoint_records(
     for node in network.activations:
         gates = np.array([[one[node] > 0 for one in mine] for mine in received])
         variables[f"gate_patterns[{node}]"] = (("seed", "time", "example", f"{node}_unit"), gates)
-    rule = {"rule": "checkpoints", "cosine": float(np.min(cosines))}
     settings = {
-        **{"learning_rate": rate, "steps": int(times[-1]), "seeds": len(seen), "key": None, "loss": "squared"},
-        **{"rule": rule, "batch_size": None, "coupling": "joint", "initial": {"name": "given"}},
+        **{"learning_rate": rate, "steps": int(times[-1]), "seeds": len(seen), "key": None, "loss": loss},
+        **{"rule": rule, "batch_size": None, "coupling": "joint", "initial": {"name": "given"}, "notes": notes},
     }
-    return rate * times, times.astype(int), variables, settings
+    return (1.0 if rate is None else rate) * times, times.astype(int), variables, settings

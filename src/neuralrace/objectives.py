@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.example_rows import carrying_gates
-from neuralrace._engine.network import Network, half_squares
+from neuralrace._engine.network import Network, cross_entropies, half_squares
 from neuralrace.errors import TaskError, require_name
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -59,7 +59,7 @@ class CrossEntropy(Objective):
 
     def rows(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
         """The cross-entropy of each row."""
-        return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1), axis=-1)
+        return cross_entropies(outputs, targets)
 
     def check(self, task: Task) -> None:
         """Targets must be probabilities; a row of zeros is allowed: that output does not count for the example."""

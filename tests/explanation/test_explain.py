@@ -9,7 +9,8 @@ import pandas
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import GateError, ProblemError, RangeError, TaskError, UnknownNameError, WeightError
+from neuralrace.cli import perform
+from neuralrace.errors import GateError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.explanation import resolve
 from neuralrace.explanation.recipe import choose_recipe, choose_width
 from neuralrace.explanation.result import classes_of, score
@@ -179,9 +180,7 @@ def test_a_run_is_explained_as_it_is_by_the_modules_that_discover_finds(report):
     ("options", "error", "words"),
     [
         ({"record": "loss"}, GateError, r"record=\('gate_patterns', 'weights'\)"),
-        ({"optimizer": optax.adam(0.01)}, ProblemError, r"train with record=\('gate_patterns', 'weights'\)"),
-        ({"steps": 0}, ProblemError, "two records or more"),
-        ({"loss": "cross-entropy"}, ProblemError, "descended the cross-entropy loss"),
+        ({"record": "gate_patterns", "steps": 9, "learning_rate": 1e6}, RangeError, "1 of 1 diverged"),
     ],
 )
 def test_a_run_that_cannot_be_explained_says_why(options, error, words):
@@ -192,6 +191,44 @@ def test_a_run_that_cannot_be_explained_says_why(options, error, words):
         nr.explain(run, progress=False)
     with pytest.raises(RangeError, match="hidden and steps cannot be given: the run"):
         nr.explain(run, hidden=4, steps=3)
+
+
+def test_what_was_not_descent_is_explained_from_its_weights(tmp_path):
+    """Without a learning rate, a forecast or a replay: modules, what they do and what they are worth."""
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(60, 3))
+    task = nr.Task({"x": inputs}, {"y": np.eye(2)[(inputs[:, 0] > 0) * 1]})
+    how = {"loss": "cross-entropy", "optimizer": optax.adam(0.003), "batch_size": 20, **RECORDED}
+    run = nr.train(nr.ReLUNetwork(task, 12, biases=True), nr.initial.gaussian(0.3), steps=200, **how)
+    run.save(tmp_path / "run.nc")
+    found = nr.explain(tmp_path / "run.nc", progress=False)
+    assert found.run.settings["learning_rate"] is None
+    assert (found.held, found.race, found.agreements) == (None, None, {})
+    assert found.explained
+    assert re.match(
+        r"The gates of \d modules?, imposed on the trained networks, reproduce their outputs", found.verdict
+    )
+    assert any("closest that was tried is the sign of the gradient of the cross-entropy" in w for w in found.warnings)
+    tables = found.tables()
+    assert tables["What modules are worth"][0]["loss"] == pytest.approx(run.loss[0, -1])  # the loss that it descended
+    assert tables["What gates reproduce"][-1]["chosen"]
+    assert "What gates reproduce" in found._repr_html_()
+    assert "<img" not in found._repr_html_()
+    found.save(tmp_path / "page")
+    status, values = perform(["explain", str(tmp_path / "run.nc"), "--quick"])
+    assert (status, values["verdict"]) == (0, found.verdict)
+    with pytest.raises(RangeError, match="seeds and target cannot be given"):
+        nr.explain(tmp_path / "run.nc", seeds=3, target="y")
+
+
+def test_failure_comes_first():
+    """Two classes that no input tells apart, three to one, in inputs that are far from centered."""
+    inputs = 100 + np.random.default_rng(0).normal(size=(40, 2))
+    task = nr.Task({"x": inputs}, {"y": np.eye(2)[np.arange(40) % 4 // 3]})
+    found = nr.explain(task, hidden=6, seeds=1, steps=100, modules=1, quick=True, progress=False)
+    assert not found.explained
+    assert found.verdict.startswith("The networks answer no better than a constant: accuracy 0.750, not above 0.750. ")
+    assert "What may help: standardize the inputs, add a constant input (a bias)" in found.verdict
 
 
 def test_modules_are_described_by_the_examples_that_they_are_on_for(report):

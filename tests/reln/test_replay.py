@@ -8,7 +8,7 @@ import oracle
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.result import of_modules
 from neuralrace.reln.modules import Modules
-from neuralrace.reln.replay import Replay, _deep, distance_learned, fewest, play
+from neuralrace.reln.replay import Replay, distance_learned, fewest, play, train_gated
 
 RATE, STEPS = 0.1, np.array([0, 1, 3, 7, 12])
 
@@ -53,7 +53,7 @@ def test_replays_are_descent_under_imposed_gates(biases, slope, hidden):
         played = play(network, initial, plans, [(0, 2), (2, 4)], STEPS, RATE, 4)
     else:
         plans = [[plan[0]] for plan in plans]
-        played = [_deep(network, initial, plan[0], STEPS, RATE) for plan in plans]
+        played = [train_gated(network, initial, plan[0], STEPS, RATE) for plan in plans]
     for plan, (loss, outputs) in zip(plans, played, strict=True):
         gatings = dict(zip((0, 3), plan, strict=False))
         wanted = [by_hand(network, weights, gatings, seed) for seed, weights in enumerate(initial)]

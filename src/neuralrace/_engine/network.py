@@ -233,6 +233,13 @@ def half_squares(outputs: jax.Array, targets: jax.Array) -> jax.Array:
     return 0.5 * jnp.sum((outputs - targets) ** 2, axis=-1)
 
 
+def cross_entropies(outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """-sum target log softmax(output) of each row; of a single output, the logit of one class against the other."""
+    if targets.shape[-1] == 1:
+        return jnp.sum(jnp.logaddexp(0.0, outputs) - targets * outputs, axis=-1)
+    return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1), axis=-1)
+
+
 def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array:
     """Half the weighted mean squared error over the examples."""
     return network.loss(stacks, half_squares)
@@ -260,6 +267,12 @@ def compiled_loss(network: Network, stacks: Stacks) -> jax.Array:
 def compiled_gradient(network: Network, stacks: Stacks) -> Stacks:
     """The derivative of the squared error by automatic differentiation."""
     return squared_gradient(network, stacks)
+
+
+@compiled
+def compiled_slope(network: Network, stacks: Stacks, of_rows: LossOfRows) -> tuple[jax.Array, Stacks]:
+    """A loss, and its derivative."""
+    return jax.value_and_grad(lambda at: network.loss(at, of_rows))(stacks)
 
 
 @compiled

@@ -1,6 +1,5 @@
 """Predict, train, find modules, replay them, judge: one call from a task, or from a run, to its explanation."""
 
-import contextlib
 import inspect
 import math
 import os
@@ -16,7 +15,6 @@ from neuralrace import initial as initials
 from neuralrace import reln, tasks
 from neuralrace.architecture import edge_name
 from neuralrace.errors import (
-    ProblemError,
     RangeError,
     TaskError,
     UnknownNameError,
@@ -27,7 +25,7 @@ from neuralrace.errors import (
     require_number,
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
-from neuralrace.explanation.result import Explanation, along_gradient
+from neuralrace.explanation.result import Explanation
 from neuralrace.initial import Initializer, absolute, as_data, as_key, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
@@ -35,7 +33,7 @@ from neuralrace.memory import require_size
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.progress import Meter
 from neuralrace.reln.discover import Modular, check_modules
-from neuralrace.reln.modules import examples_of, network_of, recorded_weights
+from neuralrace.reln.modules import examples_of, measured, network_of, replayable, small_steps
 from neuralrace.settings import read_setting
 from neuralrace.tables import as_table
 from neuralrace.task import Task
@@ -43,8 +41,6 @@ from neuralrace.tasks import NamedTask, cautions
 from neuralrace.tasks.files import TABLES
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
-
-ALONG = 0.9  # the cosine of a training that went down the gradient, at least
 
 Groups = str | Sequence[Any] | np.ndarray | None
 
@@ -71,14 +67,14 @@ def explain(
     """Explain what ReLU networks do on a task: what theory predicts, which modules they form, and their contributions.
 
     task: a data frame or the name of a table with `target`, the columns to learn; arrays or frames X with y; a Task; a
-    named task or its name; an .npz file; or a run of ReLU networks with record=("gate_patterns", "weights"), or from
-    checkpoints, which is explained as it is. hidden: the width of each hidden layer (700, fewer for large tables).
-    seeds: number of networks (5). groups: a label for each example, or the name of a grouping of a named task (its
-    coarsest). modules: how many; "auto": the fewest that explain the networks. initial, learning_rate, steps: of the
-    training (small weights, small steps, and until little more is learned). test: other examples, on which networks and
-    forecast are evaluated, or the fraction of the examples, drawn at random, that is kept for this. checkpoints: a
-    folder with the weights of networks that you trained on this task, which are explained instead of new ones. quick:
-    fewer neurons and networks, and no race. progress: report progress on standard error.
+    named task or its name; an .npz file; or a run of ReLU networks with record=("gate_patterns", "weights"), a saved
+    one (.nc), or one from checkpoints, which is explained as it is. hidden: the width of each hidden layer (700, fewer
+    for large tables). seeds: number of networks (5). groups: a label for each example, or the name of a grouping of a
+    named task (its coarsest). modules: how many; "auto": the fewest that explain the networks. initial, learning_rate,
+    steps: of the training (small weights, small steps, and until little more is learned). test: other examples, on
+    which networks and forecast are evaluated, or the fraction of the examples, drawn at random, that is kept for this.
+    checkpoints: a folder with the weights of networks that you trained on this task, which are explained instead of new
+    ones. quick: fewer neurons and networks, and no race. progress: report progress on standard error.
 
     reading: how tables are read: classes, drop and missing, see `Task.from_frame`, and options of `pandas.read_csv` for
     files. Inputs and numeric targets of a table are standardized and a constant input is added, except with
@@ -97,8 +93,12 @@ def explain(
             print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     given = task if isinstance(task, Trajectory) else None
+    if isinstance(task, (str, os.PathLike)) and os.fspath(task).endswith(".nc"):
+        given = Trajectory.load(task)
     before = given is None and checkpoints is None  # nothing is trained yet
-    own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": given and learning_rate}
+    own: dict[str, Any] = {"hidden": hidden, "seeds": seeds, "steps": steps}
+    if given is not None:
+        own |= {"learning_rate": learning_rate, "y": y, "target": target, "checkpoints": checkpoints, **reading}
     names = [name for name, value in own.items() if value is not None]
     if names and (given is not None or checkpoints is not None):
         raise RangeError(f"{' and '.join(names)} cannot be given: the run that is explained has its own")
@@ -119,6 +119,7 @@ def explain(
         named, held = (named, test) if share is None else _split(named)
         evaluate = {} if held is None else {"test": held}
     labels, caution, predicted = _groups(named, groups), "", None
+    skipped: tuple[str, ...] = ()
     network: Problem
     drawn: Initializer | None
     draws = 1 if quick else 2
@@ -150,25 +151,19 @@ def explain(
         if given is None:
             folder = as_path("checkpoints", checkpoints, "a folder")
             say(f"reading the checkpoints in {folder}")
-            given = run_of_folder(named.task, folder, learning_rate)
-        network = network_of(given)
-        run = _with_measured_rate(network, given)
+            given, skipped = run_of_folder(named.task, folder, learning_rate)
+        say("measuring how the weights moved")
+        network, run = network_of(given), measured(given)
         drawn = _initializer_of(run) if initial is None else initial
-        if drawn is None:
+        if replayable(run) and drawn is None:
             caution = "nothing was predicted, because the initializer is not known: give initial=..."
-        elif along_gradient(run) >= ALONG:
+        elif replayable(run) and drawn is not None:
             say("predicting the run")
-            rate = float(run.settings["learning_rate"])
-            moments = run.time
-            predicted = reln.predict_modules(
-                network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key, progress=progress
-            )
-            with contextlib.suppress(RangeError):  # the simulation may diverge where the run did not
-                caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
-    say("finding modules and replaying them")
+            predicted, caution = _predict_run(run, drawn, modules, draws, key, progress)
+    say("finding modules and replaying them" if replayable(run) else "finding modules")
     found = reln.discover(run, modules, key=key, progress=progress)
     ranking: reln.Ranking | None = None
-    if drawn is not None and not quick:
+    if drawn is not None and replayable(run) and not quick:
         say("racing gatings")
         ranking = _race(found, run.time, drawn, labels, progress)
     return Explanation(
@@ -190,24 +185,22 @@ def explain(
         inputs=named.task.input_names,
         outputs=named.task.output_names,
         race=ranking,
-        warnings=_warnings(named, run, network, caution),
+        warnings=_warnings(named, run, network, caution, skipped),
     )
 
 
-def _with_measured_rate(network: Problem, run: Trajectory) -> Trajectory:
-    """Measure the learning rate of a run by an optimizer as for checkpoints; its own is only a unit of time."""
-    if run.settings["rule"]["rule"] != "optax":
-        return run
-    if recorded_weights(run) is None:
-        raise ProblemError(
-            "the weights over time are required to measure what an optimizer did: train with "
-            "record=('gate_patterns', 'weights')"
-        )
-    steps = run.data["step"].values.tolist()
-    weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
-    rate = run.settings["learning_rate"]
-    found = Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
-    return found if along_gradient(found) < ALONG else Trajectory.from_checkpoints(network, steps, weights)
+def _predict_run(
+    run: Trajectory, initial: Initializer, modules: int | str, draws: int, key: int, progress: bool
+) -> tuple[Modular | None, str]:
+    """Predict a run that was made elsewhere, and whether it ends on a plateau; the simulation may diverge."""
+    network, parts = network_of(run), small_steps(run)
+    rate = float(run.settings["learning_rate"]) / parts
+    try:
+        how: dict[str, Any] = {"learning_rate": rate, "draws": draws, "key": key, "progress": progress}
+        predicted = reln.predict_modules(network, initial, run.time, modules, **how)
+        return predicted, plateau(network, initial, rate, parts * int(run.data["step"].values[-1]), key=key)
+    except RangeError:
+        return None, f"nothing was predicted, because descent of fresh networks by steps of {rate:.3g} diverges"
 
 
 def _initializer_of(run: Trajectory) -> Initializer | None:
@@ -218,20 +211,26 @@ def _initializer_of(run: Trajectory) -> Initializer | None:
     return initials.gaussian(sizes)
 
 
-def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: float | None = None) -> Trajectory:
-    """Read the checkpoints of a folder as a run on some examples; widths and biases are those of the first file."""
-    saved = read_folder(folder)
+def run_of_folder(
+    task: Task, folder: str | os.PathLike[str], learning_rate: float | None = None
+) -> tuple[Trajectory, tuple[str, ...]]:
+    """Read the checkpoints of a folder as a run on some examples; widths and biases are those of the first file.
+
+    Return also the names of what was skipped.
+    """
+    saved, skipped = read_folder(folder)
     steps, arrays = saved[0]
     for others, _ in saved[1:]:
         if others != steps:
             missing = sorted(set(steps) ^ set(others))
             raise WeightError(f"all networks must be saved at the same steps; step {missing[0]} is missing for some")
-    layers = layers_of(arrays[0], side_by_side(task.inputs).shape[1], side_by_side(task.targets).shape[1])
+    layers, _ = layers_of(arrays[0], side_by_side(task.inputs).shape[1], side_by_side(task.targets).shape[1])
     if len(layers) < 2:
         raise WeightError("a network with a hidden layer is required; the checkpoints have one linear layer")
     hidden = [len(matrix) for _, matrix, _ in layers[:-1]]
     network = ReLUNetwork(task, hidden, biases=layers[0][2] is not None)
-    return Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
+    run = Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
+    return run, skipped
 
 
 def _race(
@@ -262,19 +261,30 @@ def _race(
     return reln.race(task, problems, initial=start, times=times, criterion=finish, draws=2, progress=progress)
 
 
-def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:
-    """Cautions about the data, the rule of the training, and networks that still move."""
+def _warnings(
+    named: NamedTask, run: Trajectory, network: Problem, caution: str, skipped: Sequence[str]
+) -> tuple[str, ...]:
+    """Cautions about the data, the rule of the training, networks that still move, and what reading them changed."""
     task, sentences = named.task, [caution] if caution else []
     if network.biases and BIAS not in task.inputs:
         inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
         task = Task(inputs, task.targets, task.weights, names=task.names)
-    cosine, running = along_gradient(run), int(np.sum(run.status == "running"))
-    if cosine < ALONG:
+    running, rule, rate = int(np.sum(run.status == "running")), run.settings["rule"], run.settings["learning_rate"]
+    if not replayable(run):
+        why = f"it descended the {run.settings['loss']} loss by the rule {rule['rule']!r}, at {len(run.time)} records"
+        if "direction" in rule:
+            why = (
+                "its weights did not move down the gradient of the squared error (cosine "
+                f"{rule['cosine']:.2f}; 1 is along it); {rule['direction']}"
+            )
         sentences.append(
-            f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
-            "another loss, an adaptive optimizer, a schedule, or examples that were prepared in another way "
-            "(standardized, say) moved them; nothing was predicted, and reconstructions descend that gradient, so "
-            "they say little here"
+            "the training was neither predicted nor repeated, and modules are read from the trained weights alone: "
+            f"{why}"
+        )
+    elif small_steps(run) > 1:
+        sentences.append(
+            f"the weights moved at a pace of {rate:.3g} a step, at which plain descent diverges: momentum is a likely "
+            f"cause; {small_steps(run)} small steps stand for one here"
         )
     if running:
         mean, half = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2))
@@ -285,6 +295,10 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str)
             f"{running} of {len(run.loss)} networks were still moving after {last} steps ({how}): this explains them "
             "up to there"
         )
+    sentences += run.settings.get("notes", ())
+    if skipped:
+        more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+        sentences.append(f"skipped in the folder of checkpoints: {', '.join(skipped[:5])}{more}")
     notes = (f"of the data: {note}" for note in named.task.notes)
     return (*cautions(task), *sentences, *notes)
 

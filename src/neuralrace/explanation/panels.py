@@ -15,7 +15,7 @@ def draw(explained: Any) -> Figure:
     figure, axes = new_panels(1 + 2 * bool(modules) + (race is not None), width=4.6, height=3.2)
     label = "forecast, before training" if explained.before else "forecast"
     theory = {} if forecast is None else {label: np.interp(run.time, forecast.time, forecast.loss)}
-    finite = np.isfinite(chosen.loss).all()
+    finite = chosen.loss is not None and np.isfinite(chosen.loss).all()
     replayed = {f"reconstruction, modules: {chosen.modules}": chosen.loss} if finite else {}
     axes[0].set_yscale("log")
     loss_curves(axes[0], "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, replayed)

@@ -7,7 +7,7 @@ import numpy as np
 from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError
 from neuralrace.initial import Initializer
-from neuralrace.problem import Problem, ReLUNetwork, side_by_side
+from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.reln.discover import largest_curvature
 from neuralrace.reln.modules import examples_of
 from neuralrace.task import Task
@@ -81,9 +81,8 @@ def choose_recipe(
 
 
 def most_steps(network: Problem, quick: bool = False) -> int:
-    """Bound steps times neurons times numbers in the data, unless that leaves under 1,000 steps."""
-    widths = [network.architecture.nodes[layer] for layer in network.architecture.hidden]
-    one = side_by_side(network.task.inputs).size * widths[0] + side_by_side(network.task.targets).size * widths[-1]
+    """Bound steps times weights times examples, unless that leaves under 1,000 steps."""
+    one = len(network.task) * network.architecture.weight_count
     return int(np.clip((5e9 if quick else 2e10) / one, 1000, 32_000))
 
 

@@ -21,22 +21,18 @@ from neuralrace import _page, reln
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.panels import draw
 from neuralrace.io import make_folder, write_text, write_whole
+from neuralrace.movement import ROWS, loss_at
 from neuralrace.plotting import lay_out
 from neuralrace.problem import side_by_side
 from neuralrace.reln import Match, Modular, Module, Ranking, Replay, match
 from neuralrace.reln.discover import largest_curvature
 from neuralrace.reln.modules import examples_of
-from neuralrace.reln.replay import NEAR_L1, NEAR_LOG, distance_learned, near
+from neuralrace.reln.replay import NEAR_L1, NEAR_LOG, REPRODUCED, distance_learned, near
 from neuralrace.task import Task
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
 Rows = list[dict[str, Any]]
-
-
-def along_gradient(run: Trajectory) -> float:
-    """Return the cosine between how the weights moved and the gradient; 1 for a training by a rule of ours."""
-    return float(run.settings["rule"].get("cosine", 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +80,7 @@ class Explanation:
     def agreements(self) -> dict[str, Agreement]:
         """The distance of the forecast, and of the chosen replay, from the mean of the trained networks."""
         theory = {} if self.forecast is None else {"forecast": distance_learned(self.forecast, self.run)}
-        return theory | {"reconstruction": self.found.agreement}
+        return theory | ({} if self.found.agreement is None else {"reconstruction": self.found.agreement})
 
     @property
     def held(self) -> bool | None:
@@ -99,8 +95,40 @@ class Explanation:
 
     @property
     def explained(self) -> bool:
-        """Whether the networks learned (to at most 80 % of the loss) and are matched by a replay with few modules."""
-        return self.remaining <= 0.8 and self.found.chosen.explains
+        """Whether the networks learned, and few modules explain them: in a replay, or imposed on what was trained."""
+        return not self.failure and self.found.chosen.explains
+
+    @property
+    def failure(self) -> str:
+        """Why there is little to explain, and what would help; empty if the networks learned.
+
+        They must have lost a fifth of the loss, and answer better than a constant.
+        """
+        if self.run.settings["rule"].get("activation", "ReLU") != "ReLU":
+            return (
+                "These are no ReLU networks: their weights moved as those of "
+                f"{self.run.settings['rule']['activation']} networks do, so what follows describes networks that were "
+                "not trained. Train them with ReLUs."
+            )
+        classes, reached = self._classes[0], self._worth()[1]
+        constant = 0.0 if classes is None else float(np.bincount(classes, self._task.weights).max())
+        told = (
+            f"The networks answer no better than a constant: {self._measure} {reached:.3f}, not above {constant:.3f}."
+        )
+        if self.remaining > 0.8:
+            told = f"The networks hardly learned: {self.remaining:.0%} of the initial loss is left."
+        elif reached > constant:
+            return ""
+        rows, advice = side_by_side(self._task.inputs), []
+        mean, spread = np.abs(rows.mean(axis=0)), rows.std(axis=0)
+        sizes, varied = np.sqrt(np.mean(rows**2, axis=0)), spread > 1e-9 * np.maximum(mean, 1e-300)
+        if varied.any() and (sizes[varied].max() > 30 * sizes[varied].min() or (mean > 3 * spread)[varied].any()):
+            advice.append("standardize the inputs")
+        if not self.found.network.biases and (varied | (mean == 0)).all():
+            advice.append("add a constant input (a bias)")
+        if (self.run.status == "running").any():
+            advice.append("train for more steps")
+        return f"{told} What may help: {', '.join(advice or ['a larger network', 'inputs that tell more'])}."
 
     @property
     def verdict(self) -> str:
@@ -110,23 +138,15 @@ class Explanation:
             made = "before any training" if self.before else "without using the training"
             held = "held" if self.held else "did not hold"
             sentences.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
-        if self.remaining > 0.8:
-            advice = "Read the warnings first." if self.warnings else "Give more steps, or a larger network."
-            left = f"{self.remaining:.0%} of the initial loss is left, so there is little to explain."
-            return " ".join([f"The networks hardly learned: {left} {advice}", *sentences])
-        classes, reached = self._classes[0], self._worth()[1]
-        constant = 0.0 if classes is None else float(np.bincount(classes, self._task.weights).max())
-        if reached <= constant:
-            sentences.append(
-                f"But the networks answer no better than a constant: {self._measure} {reached:.3f}, and {constant:.3f} "
-                "without inputs."
-            )
+        if not self.modules:
+            return " ".join([self.failure or "No neuron is on for any example.", *sentences])
         if self.predicted is not None:
             expected, there, same = np.sum(
                 [(one.first is not None, one.second is not None, one.same) for one in self.matches], axis=0
             )
             sentences.append(f"Modules predicted: {expected}; found: {there}; the same: {same}.")
-        return " ".join([of_modules(self.found.tried, self.found.chosen), *sentences])
+        first = [self.failure] if self.failure else []
+        return " ".join([*first, of_modules(self.found.tried, self.found.chosen), *sentences])
 
     def words(self, module: Module) -> tuple[str, str]:
         """Describe when a module is on and what it writes."""
@@ -193,15 +213,15 @@ class Explanation:
             }
             for out in (None, *self.modules)
         ]
-        found["What fidelity costs"] = [
-            {"modules": row.modules, "stretches": row.stretches, **vars(row.agreement)}
-            | {
-                self._measure: self._score(list(row.outputs)),
-                "explains": row.explains,
-                "chosen": row is self.found.chosen,
-            }
-            for row in tried
-        ]
+        for one in tried:
+            measured: dict[str, Any] = {"modules": one.modules}
+            title = "What fidelity costs" if one.agreement else "What gates reproduce"
+            if one.agreement is None:
+                measured["R^2 of the outputs"] = one.fit
+            else:
+                measured |= {"stretches": one.stretches, **vars(one.agreement)}
+            measured |= {self._measure: self._score(list(one.outputs)), "explains": one.explains}
+            found.setdefault(title, []).append(measured | {"chosen": one is self.found.chosen})
         if self.race is not None:
             found["The race of gatings"] = [
                 {"gating": name, f"time to loss {self.race.criterion:.3g}": time}
@@ -220,16 +240,17 @@ class Explanation:
         run, layers, held = self.run, self.found.network.architecture.hidden, {}
         for layer in layers:
             samples, own = reln.gate_samples(run, layer), [one for one in self.modules if one.layer == layer]
-            agree = np.concatenate([samples[:, -1][one.members] == one.pattern for one in own] or [np.ones((1, 1))])
+            agree = sum(one.share * one.consistency for one in own)
             silent = 1 - sum(one.members.mean() for one in own)
             flips = (samples[:, 1:] != samples[:, :-1]).mean(axis=(0, 2, 3)).sum()
-            held[f"neurons of {layer} gate like their module"] = f"{agree.mean():.1%} of gates agree at the end"
+            held[f"neurons of {layer} gate like their module"] = f"for {agree:.1%} of what they carry (consistency)"
             held[f"neurons of {layer} belong to a module"] = f"{silent:.1%} are on for nothing"
             held[f"gates of {layer} do not change"] = f"a gate turns {flips:.3g} times in the mean"
-        bound = run.settings["learning_rate"] * largest_curvature(self._task, len(layers) + 1)
-        held["descent follows its flow"] = (
-            f"learning rate times a bound on the curvature is {bound:.2g}; 2 would be unstable"
-        )
+        if run.settings["learning_rate"] is not None:
+            bound = run.settings["learning_rate"] * largest_curvature(self._task, len(layers) + 1)
+            held["descent follows its flow"] = (
+                f"learning rate times a bound on the curvature is {bound:.2g}; 2 would be unstable"
+            )
         return [{"assumption": name, "measured": measured} for name, measured in held.items()]
 
     @property
@@ -247,20 +268,22 @@ class Explanation:
     def _score(self, outputs: Sequence[np.ndarray], inside: np.ndarray | float = 1.0) -> float:
         """The mean score of networks on some of the examples."""
         targets, classes, amount = side_by_side(self._task.targets), self._classes[0], self._task.weights * inside
-        return float(np.mean([score(one, targets, classes, amount) for one in outputs]))
+        middle = 0.0 if self.run.settings["loss"] == "cross-entropy" else None  # outputs are logits
+        return float(np.mean([score(one, targets, classes, amount, middle) for one in outputs]))
 
     def _worth(self, without: Module | None = None) -> list[float]:
         """Loss, score, and score of each class of the networks without one module; means over the networks."""
         network, outputs, (classes, names) = self.found.network, [], self._classes
+        losses, kind = [], self.run.settings["loss"]
         for seed in range(len(self.run.loss)):
             weights = dict(self.run.weights(seed))
             if without is not None:
                 for edge in network.architecture.outgoing[without.layer]:
                     weights[edge] = np.where(without.members[seed], 0.0, weights[edge])
             outputs.append(side_by_side(network.forward(weights)))
-        errors = np.sum((np.array(outputs) - side_by_side(self._task.targets)) ** 2, axis=2).mean(axis=0)
+            losses.append(loss_at(network, weights, kind if kind in ROWS else "squared"))
         scores = [self._score(outputs, classes == place) for place in range(len(names))]
-        return [0.5 * float(self._task.weights @ errors), self._score(outputs), *scores]
+        return [float(np.mean(losses)), self._score(outputs), *scores]
 
     def __str__(self) -> str:
         text = io.StringIO()
@@ -294,6 +317,14 @@ class Explanation:
             row |= {"layer": module.layer, "pattern": module.pattern.tolist()}
         return {"task": self.name, **values}
 
+    def _repr_html_(self) -> str:
+        """The page without its figure, as notebooks show it."""
+        return self._body([])
+
+    def _body(self, panels: Sequence[_page.Panel]) -> str:
+        values = {"title": f"neuralrace: {self.name} explained", "explanation": self, "tables": self.tables()}
+        return _page.render("neuralrace.explanation", "explanation.html", values | {"shown": shown, "panels": panels})
+
     def figure(self) -> Figure:
         """All panels side by side."""
         return draw(self)
@@ -305,11 +336,8 @@ class Explanation:
         dataclasses.replace(self.run, data=self.run.data.drop_vars(over_time)).save(out / "run.nc")
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))
-        title = f"neuralrace: {self.name} explained"
-        values = {"title": title, "explanation": self, "tables": self.tables(), "shown": shown}
-        values["panels"] = _page.panels(figure)
-        body = _page.render("neuralrace.explanation", "explanation.html", values)
-        return write_text(out / "report.html", _page.document(title, body))
+        page = _page.document(f"neuralrace: {self.name} explained", self._body(_page.panels(figure)))
+        return write_text(out / "report.html", page)
 
 
 def of_modules(rows: Sequence[Replay], chosen: Replay) -> str:
@@ -320,7 +348,15 @@ def of_modules(rows: Sequence[Replay], chosen: Replay) -> str:
         changing = f"change between {row.stretches} stretches of time"
         return f"{count} with gates that {'never change' if row.stretches == 1 else changing}"
 
-    apart = f"{_distances(chosen.agreement)}; at most {NEAR_L1} and {NEAR_LOG} are allowed"
+    apart = f"{_distances(chosen.agreement)}; at most {NEAR_L1} and {NEAR_LOG} are allowed" if chosen.agreement else ""
+    if chosen.agreement is None or not math.isnan(chosen.fit):
+        can = "reproduce" if chosen.fit >= REPRODUCED else "do not reproduce"
+        told = f"The gates of {named(chosen).partition(' with gates')[0]}, imposed on the trained networks, {can} their"
+        told += f" outputs (R^2 {chosen.fit:.2f}; at least {REPRODUCED} is required)."
+        if chosen.agreement is None:
+            return told
+        alike = "alike" if chosen.explains else "otherwise"
+        return f"{told} Trained again with gates that never change, they learn {alike} ({apart})."
     if not chosen.explains:
         return (
             f"At most {max(row.modules for row in rows)} modules were tried and none explain these networks: the "
@@ -366,12 +402,18 @@ def classes_of(targets: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray | 
     return None, ()
 
 
-def score(outputs: np.ndarray, targets: np.ndarray, classes: np.ndarray | None, weights: np.ndarray) -> float:
-    """Return accuracy or R^2; NaN if all outputs are close to zero."""
+def score(
+    outputs: np.ndarray,
+    targets: np.ndarray,
+    classes: np.ndarray | None,
+    weights: np.ndarray,
+    middle: float | None = None,
+) -> float:
+    """Return accuracy or R^2; NaN if all outputs are close to zero. middle: between two classes, for one output."""
     if np.abs(outputs).max(initial=0.0) <= 1e-3 * np.abs(targets).max(initial=0.0):
         return float("nan")
     if classes is not None:
-        middle = 0.5 * (targets.min() + targets.max())
+        middle = 0.5 * (targets.min() + targets.max()) if middle is None else middle
         answers = outputs.argmax(axis=1) if targets.shape[1] > 1 else outputs[:, 0] > middle
         return float(np.average(answers == classes, weights=weights))
     spread = weights @ np.sum((targets - np.average(targets, axis=0, weights=weights)) ** 2, axis=1)

@@ -18,13 +18,16 @@ from neuralrace.reln.modules import (
     Modules,
     examples_of,
     gated_problem,
+    measured,
     network_of,
     neuron_samples,
     recorded_weights,
+    replayable,
     require_relu_chain,
     samples_of_run,
+    small_steps,
 )
-from neuralrace.reln.replay import STRETCHES, Replay, fewest, replay
+from neuralrace.reln.replay import STRETCHES, Replay, fewest, impose, replay
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.trajectory import Trajectory
@@ -65,8 +68,8 @@ class Modular:
     """ReLU networks as the modules of their hidden layers.
 
     tried: replays of the networks with these gates imposed, for every number of modules and of stretches of time that
-    was tried; chosen: the one whose modules, of its last stretch, these are. forecast: of the loss, where the modules
-    were predicted.
+    was tried; chosen: the one whose modules, of its last stretch, these are. Where nothing could be trained again, the
+    gates were imposed on the trained networks. forecast: of the loss, where the modules were predicted.
     """
 
     modules: tuple[Module, ...]
@@ -82,8 +85,8 @@ class Modular:
         return np.reshape([module.pattern for module in self.modules], (-1, len(self.network.task)))
 
     @property
-    def agreement(self) -> Agreement:
-        """The distance of the chosen replay, in units of what the networks learned."""
+    def agreement(self) -> Agreement | None:
+        """The distance of the chosen replay, in units of what the networks learned; None if nothing was trained."""
         return self.chosen.agreement
 
     @property
@@ -110,18 +113,28 @@ def discover(
 ) -> Modular:
     """Find the modules of ReLU networks: the same that `explain` reports.
 
-    run: of ReLU networks that descended the squared error at one learning rate, with record=("gate_patterns",
-    "weights"). From gate patterns alone, what neurons carry is known at the end only, and is used for all records.
-    modules: how many in each hidden layer, fewer where there are fewer patterns, or "auto": the fewest whose replay
-    explains the run. A replay trains the networks again, from their own initial weights, with the gates of the modules
-    imposed. stretches: numbers of stretches of time with constant gates that are tried, each a divisor of the next;
-    with several hidden layers gates never change. progress: as in `train`.
+    run: of ReLU networks, with record=("gate_patterns", "weights"). From gate patterns alone, what neurons carry is
+    known at the end only, and is used for all records. modules: how many in each hidden layer, fewer where there are
+    fewer patterns, or "auto": the fewest whose replay explains the run. A replay trains the networks again, from their
+    own initial weights, with the gates of the modules imposed. stretches: numbers of stretches of time with constant
+    gates that are tried, each a divisor of the next. A run that did not descend the squared error at one learning rate
+    is not replayed: the modules are those at the end, the fewest whose gates, imposed on the trained networks,
+    reproduce their outputs with an R^2 of 0.9. With several hidden layers this is the first number that is replayed,
+    and others follow as far as the work allows. progress: as in `train`.
     """
-    count, network, rate = check_modules(modules), network_of(run), run.settings["learning_rate"]
-    steps, seeds = np.asarray(run.data["step"].values), range(len(run.loss))
-    initial, final = [run.initial_weights(seed) for seed in seeds], [run.weights(seed) for seed in seeds]
-    with Meter("replaying modules", shown=progress):
-        rows = replay(network, initial, samples_of_run(network, run), run, steps, float(rate), count, stretches, key)
+    count, network, run = check_modules(modules), network_of(run), measured(run)
+    seeds = range(len(run.loss))
+    final = [run.weights(seed) for seed in seeds]
+    if replayable(run):
+        parts = small_steps(run)
+        steps, rate = parts * np.asarray(run.data["step"].values), run.settings["learning_rate"] / parts
+        initial, samples = [run.initial_weights(seed) for seed in seeds], samples_of_run(network, run)
+        with Meter("replaying modules", shown=progress):
+            rows = replay(network, initial, final, samples, run, steps, rate, count, stretches, key)
+    else:
+        last = neuron_samples(network, {edge: np.array([[w[edge]] for w in final]) for edge in run.edges})
+        with Meter("imposing gates", shown=progress):
+            rows = impose(network, final, last, count, key)
     chosen = fewest(rows)
     found = _describe(network, chosen.gatings[-1], final, recorded_weights(run))
     return Modular(found, network, run.time, chosen, rows)
@@ -143,8 +156,9 @@ def predict_modules(
 
     Nothing is trained: neurons are drawn from the initializer, by a stream that no training has, and followed by
     `predict`; in a wide hidden layer a subsample represents all. They are put into modules like those of a run.
-    modules: how many in each layer, or "auto": the fewest whose replay explains the forecast. learning_rate: of the
-    training that is predicted, step by step (default: the gradient flow). evaluate: see `predict`.
+    modules: how many in each layer, or "auto": the fewest whose replay explains the forecast; with several hidden
+    layers, whose gates reproduce the outputs at its end. learning_rate: of the training that is predicted, step by step
+    (default: the gradient flow). evaluate: see `predict`.
     """
     if not callable(initial):
         raise WeightError(f"initial must be an initializer such as initial.gaussian(std); it was {shortened(initial)}")
@@ -167,11 +181,14 @@ def predict_modules(
     followed = network if forecast.simulated is None else forecast.simulated
     each = graph.nodes[graph.hidden[0]] / followed.architecture.nodes[graph.hidden[0]]
     curve = Line(moments, np.interp(moments, forecast.time, forecast.loss))
-    with Meter("replaying modules", shown=progress):
-        begin = [draw[0] for draw in sets]
-        rows = replay(followed, begin, neuron_samples(followed, weights), curve, steps, rate, count)
+    samples, final = neuron_samples(followed, weights), [draw[-1] for draw in sets]
+    if len(graph.hidden) > 1:  # as many as the gates alone need, without a training
+        rows = impose(followed, final, samples, count)
+    else:
+        with Meter("replaying modules", shown=progress):
+            rows = replay(followed, [draw[0] for draw in sets], final, samples, curve, steps, rate, count)
     chosen = fewest(rows)
-    described = _describe(followed, chosen.gatings[-1], [draw[-1] for draw in sets], weights, each)
+    described = _describe(followed, chosen.gatings[-1], final, weights, each)
     return Modular(described, network, moments, chosen, rows, forecast)
 
 

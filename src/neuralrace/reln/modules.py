@@ -28,6 +28,7 @@ from neuralrace.errors import (
 )
 from neuralrace.gates import Gates
 from neuralrace.initial import seed_words
+from neuralrace.movement import ALONG
 from neuralrace.problem import BIAS, Problem, side_by_side
 from neuralrace.task import Task
 from neuralrace.trajectory import Trajectory
@@ -162,7 +163,7 @@ def examples_of(network: Problem) -> Task:
 
 
 def network_of(run: Any) -> Problem:
-    """Return the ReLU network of a run that can be replayed, or raise an error that names what is missing."""
+    """Return the ReLU network of a run, or raise an error that names what is missing."""
     require_kind("run", run, Trajectory, ProblemError)
     if not any(str(name).startswith("gate_patterns[") for name in run.data):
         raise GateError(
@@ -170,21 +171,38 @@ def network_of(run: Any) -> Problem:
             "record=('gate_patterns', 'weights')"
         )
     require_relu_chain(run.problem)
-    lost, settings = int(np.sum(run.status == "diverged")), run.settings
+    lost = int(np.sum(run.status == "diverged"))
     if lost:
         raise RangeError(
             f"networks that learned are required; {lost} of {len(run.status)} diverged: train with a smaller "
             "learning rate"
         )
-    if settings["loss"] != "squared" or settings["learning_rate"] is None or len(run.time) < 2:
-        which = "a schedule" if settings["learning_rate"] is None else "one learning rate"
-        raise ProblemError(
-            "a run of the squared error with one learning rate and two records or more is required, to be replayed; "
-            f"this one descended the {settings['loss']} loss with {which} and has {len(run.time)}: cluster its gates "
-            "with find_modules(gate_samples(run), count)"
-        )
     network: Problem = run.problem
     return network
+
+
+def measured(run: Trajectory) -> Trajectory:
+    """Measure the pace of a run by another rule than descent, as for checkpoints, where its weights were recorded.
+
+    The learning rate of such a run is only a unit of time.
+    """
+    steps, known = run.data["step"].values.tolist(), run.settings["rule"]["rule"] in ("descent", "checkpoints")
+    if known or recorded_weights(run) is None or steps[0] > 0 or len(steps) < 2:
+        return run
+    weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
+    return Trajectory.from_checkpoints(network_of(run), steps, weights)
+
+
+def replayable(run: Trajectory) -> bool:
+    """Whether the run went down the gradient of the squared error at one known pace, so that it can be made again."""
+    settings, rule = run.settings, run.settings["rule"]
+    along = rule["rule"] == "descent" or rule.get("cosine", 0.0) >= ALONG
+    return along and settings["loss"] == "squared" and settings["learning_rate"] is not None and len(run.time) > 1
+
+
+def small_steps(run: Trajectory) -> int:
+    """How many steps of descent follow one of the run: more than one if its pace is too fast for plain descent."""
+    return int(run.settings["rule"].get("small_steps", 1))
 
 
 def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:

@@ -1,13 +1,15 @@
-"""Train the networks of a run again, from their own initial weights, under the gates of modules.
+"""Impose the gates of modules on the networks of a run: as they were trained, or to train them again from the start.
 
-The distance of a replay measures what the modules leave out. The gates are taken from the run, so it is a
-reconstruction: it describes the run and predicts nothing.
+Imposed on trained networks, gates show whether the modules answer alike; in a replay, from the networks' own initial
+weights, whether they learn alike. The gates are taken from the run, so both are reconstructions: they describe the run
+and predict nothing.
 
 With one hidden layer the examples are seen through moments alone: of pairs of modules, S_mn = <g_m g_n x x^T>, and of
 modules with the targets, C_m = <g_m y x^T>. And the neurons of a module are a linear layer: what they span, at most
 inputs + outputs directions, is all that ever moves, so that a module of any width is one matrix R, (directions,
 inputs + outputs), the triangle of its incoming and outgoing weights side by side. Many gatings are one small
-program. With several hidden layers the networks are trained again with a gate for every neuron.
+program. With several hidden layers the networks are trained again with a gate for every neuron; a number of modules
+whose gates, imposed on the trained networks, reproduce their outputs, is the first that is tried.
 """
 
 import itertools
@@ -27,12 +29,14 @@ from neuralrace.axes import Array, Weights
 from neuralrace.gates import Gates
 from neuralrace.problem import BIAS, Problem, side_by_side
 from neuralrace.reln.modules import Modules, Samples, cluster
-from neuralrace.training import train
+from neuralrace.training import Condition, Descent, train_together
 
 # A replay within these explains the networks: twice what P2's mixed task, with four modules, is held to.
 NEAR_L1, NEAR_LOG = 0.1, 0.3
 STRETCHES = (1, 2, 4)
-MOST_DEEP = 6  # modules in each layer that are tried with several hidden layers
+TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tried; replays of a tier are one program
+DEEP_WORK = 1.2e12  # operations of replays with several hidden layers, each of which takes as long as the training
+REPRODUCED = 0.9  # R^2 of the outputs of every trained network on which gates are imposed, at least, to explain them
 
 Gating = dict[str, Modules]  # layer -> its modules
 Stretch = tuple[int, int, dict[str, tuple[np.ndarray, np.ndarray]]]  # first, last record; layer -> carried, passed
@@ -41,23 +45,26 @@ State = tuple[Array, Array]  # weights of modules, (..., networks, modules, dire
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Networks trained again with at most `modules` modules in each layer, in stretches of constant gates.
+    """Networks under the gates of at most `modules` modules in each layer, in stretches of constant gates.
 
-    agreement: the distance of the loss from the run's, see `distance_learned`. gatings: layer -> modules, for
-    each stretch. loss: (records,), the mean over the networks. outputs: (networks, N, outputs), at the end.
+    gatings: layer -> modules, for each stretch. outputs: (networks, N, outputs), at the end. Of networks that were
+    trained again, agreement: the distance of the loss from the run's, see `distance_learned`, and loss: (records,), the
+    mean over the networks. Both are None where gates were imposed on the trained networks. fit: then the R^2 of the
+    outputs, against those that the networks have without these gates, of the network where it is least.
     """
 
     modules: int
     stretches: int
-    agreement: Agreement
+    agreement: Agreement | None
     gatings: tuple[Gating, ...] = field(repr=False)
-    loss: np.ndarray = field(repr=False)
+    loss: np.ndarray | None = field(repr=False)
     outputs: np.ndarray = field(repr=False)
+    fit: float = float("nan")
 
     @property
     def explains(self) -> bool:
-        """Whether it is within NEAR_L1 and NEAR_LOG of the run."""
-        return near(self.agreement)
+        """Whether it is within NEAR_L1 and NEAR_LOG of the run; if nothing was trained, whether it is REPRODUCED."""
+        return self.fit >= REPRODUCED if self.agreement is None else near(self.agreement)
 
 
 def near(apart: Agreement) -> bool:
@@ -81,11 +88,19 @@ def distance_learned(curve: Any, run: Any) -> Agreement:
 
 
 def fewest(rows: Sequence[Replay]) -> Replay:
-    """The fewest modules that explain, with as few stretches as any that does; the nearest where none does."""
+    """The fewest modules that explain, with as few stretches as any that does; the nearest where none does.
+
+    Where networks were trained again, only these are considered.
+    """
+    rows = [row for row in rows if row.agreement is not None] or rows
     good = [row for row in rows if row.explains]
     if good:
         return min(good, key=lambda row: (row.stretches, row.modules))
-    return min(rows, key=lambda row: (np.nan_to_num(row.agreement.normalized_l1, nan=np.inf), row.modules))
+
+    def far(row: Replay) -> float:
+        return float(np.nan_to_num(-row.fit if row.agreement is None else row.agreement.normalized_l1, nan=np.inf))
+
+    return min(rows, key=lambda row: (far(row), row.modules))
 
 
 def cut(samples: Samples, steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
@@ -120,6 +135,7 @@ def cut(samples: Samples, steps: np.ndarray, counts: Sequence[int]) -> dict[int,
 def replay(
     network: Problem,
     initial: Sequence[Weights],
+    final: Sequence[Weights],
     samples: Samples,
     run: Any,
     steps: np.ndarray,
@@ -130,35 +146,83 @@ def replay(
 ) -> tuple[Replay, ...]:
     """Replay networks with more and more modules, until some number explains them.
 
-    initial: the initial weights of each network. samples: see `neuron_samples`. run: the loss to be met, at the times
-    of the records; steps: their steps of gradient descent, of size `rate`. modules: this number alone.
+    initial, final: the weights of each network. samples: see `neuron_samples`. run: the loss to be met, at the times of
+    the records; steps: their steps of gradient descent, of size `rate`. modules: this number alone. With several hidden
+    layers the first number is the fewest whose gates, imposed on the final networks, reproduce these; others follow as
+    far as DEEP_WORK allows.
     """
-    graph, deep = network.architecture, len(network.architecture.hidden) > 1
+    graph = network.architecture
     inputs, outputs = (sum(graph.nodes[node] for node in nodes) for nodes in (graph.inputs, graph.outputs))
-    cuts = cut(samples, steps, (1,) if deep else stretches)
-    tiers = [(1, 2, 3, 4), (5, 6, 7, 8), (10, 12)]  # numbers of modules that are tried together, in one program
-    if modules is not None or deep:
-        tiers = [(count,) for count in ([modules] if modules else range(1, MOST_DEEP + 1))]
+    if len(graph.hidden) > 1:
+        rows = list(impose(network, final, samples, modules, key))
+        known = {row.modules: row for row in rows}
+        trained: list[Replay] = []
+        work = 6.0 * graph.weight_count * len(network.task) * float(steps[-1]) * len(initial)
+        for count in dict.fromkeys([fewest(rows).modules, *(itertools.chain(*TIERS) if modules is None else ())]):
+            row = known[count] if count in known else impose(network, final, samples, count, key)[0]
+            if row.modules in [one.modules for one in trained]:  # there are no more
+                continue
+            again = train_gated(network, initial, row.gatings[0], steps, rate)
+            trained.append(Replay(row.modules, 1, _apart(run, again[0]), row.gatings, *again, fit=row.fit))
+            if trained[-1].explains or work * (len(trained) + 1) > DEEP_WORK:
+                break
+        return *rows, *trained
+    cuts, tiers = cut(samples, steps, stretches), TIERS if modules is None else ((modules,),)
     found: dict[tuple[int, int], Replay] = {}
     spent = 0.0
     for tier in tiers:
         spent += 2.0 * (max(tier) * inputs) ** 2 * outputs * len(initial) * float(steps[-1]) * len(tier) * len(cuts)
-        if found and (any(row.explains for row in found.values()) or (spent > 1.5e12 and not deep)):
+        if found and (any(row.explains for row in found.values()) or spent > 1.5e12):
             break
         for count, parts in cuts.items():
             plans = [
                 [{layer: cluster(*both, size, key) for layer, both in seen.items()} for _, _, seen in parts]
                 for size in tier
             ]
-            if deep:
-                played = [_deep(network, initial, plan[0], steps, rate) for plan in plans]
-            else:
-                played = play(network, initial, plans, [part[:2] for part in parts], steps, rate, max(tier))
-            for size, plan, (loss, end) in zip(tier, plans, played, strict=True):
-                made = min(size, max(len(one) for gating in plan for one in gating.values()))
-                apart = distance_learned(Line(run.time, np.where(np.isfinite(loss), loss, np.inf)), run)
-                found.setdefault((made, count), Replay(made, count, apart, tuple(plan), loss, end))
+            played = play(network, initial, plans, [part[:2] for part in parts], steps, rate, max(tier))
+            for plan, (loss, end) in zip(plans, played, strict=True):
+                made = _most(plan)
+                found.setdefault((made, count), Replay(made, count, _apart(run, loss), tuple(plan), loss, end))
     return tuple(found[numbers] for numbers in sorted(found))
+
+
+def impose(
+    network: Problem,
+    final: Sequence[Weights],
+    samples: Samples,
+    modules: int | None = None,
+    key: int = 0,
+) -> tuple[Replay, ...]:
+    """Impose the gates of more and more modules on trained networks, until these reproduce the outputs of all of them.
+
+    Nothing is trained, and the modules are those of the last record. samples: see `neuron_samples`.
+    """
+    parts = {layer: (carried[-1], carried[-1] * on[-1]) for layer, (carried, on) in samples.items()}
+    own = [side_by_side(network.forward(weights)) for weights in final]
+    amount = network.task.weights
+    found: dict[int, Replay] = {}
+    for count in itertools.chain(*TIERS) if modules is None else (modules,):
+        gating = {layer: cluster(*both, count, key) for layer, both in parts.items()}
+        gated = [_gated(network, gating, seed).forward(weights) for seed, weights in enumerate(final)]
+        ends, fits = np.array([side_by_side(one) for one in gated]), []
+        for here, there in zip(own, ends, strict=True):
+            spread = amount @ np.sum((here - amount @ here) ** 2, axis=1)
+            missed = amount @ np.sum((here - there) ** 2, axis=1)
+            fits.append(float(1 - missed / spread) if spread > 0 else float("nan"))
+        row = Replay(_most([gating]), 1, None, (gating,), None, ends, float(np.min(fits)))
+        found.setdefault(row.modules, row)
+        if row.explains:
+            break
+    return tuple(found.values())
+
+
+def _most(plan: Sequence[Gating]) -> int:
+    """The largest number of modules of a layer; fewer than asked for where there are fewer patterns."""
+    return max(len(one) for gating in plan for one in gating.values())
+
+
+def _apart(run: Any, loss: np.ndarray) -> Agreement:
+    return distance_learned(Line(run.time, np.where(np.isfinite(loss), loss, np.inf)), run)
 
 
 def _gates_of(network: Problem, layer: str, found: Modules) -> np.ndarray:
@@ -168,18 +232,22 @@ def _gates_of(network: Problem, layer: str, found: Modules) -> np.ndarray:
     return np.vstack([kind.slope + (1 - kind.slope) * found.gates, np.zeros((1, len(network.task)))])
 
 
-def _deep(
+def _gated(network: Problem, gating: Gating, seed: int) -> Problem:
+    """Impose the gates of modules on the neurons of one network; neurons outside all modules are off."""
+    gates = {layer: _gates_of(network, layer, found)[found.members[seed]].T for layer, found in gating.items()}
+    return Problem(network.architecture, network.task, Gates(gates), biases=network.biases)
+
+
+def train_gated(
     network: Problem, initial: Sequence[Weights], gating: Gating, steps: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean loss and last outputs of networks with a gate for every neuron; neurons outside all modules are off."""
-    graph, losses, ends = network.architecture, [], []
-    for seed, weights in enumerate(initial):
-        gates = {k: _gates_of(network, k, found)[found.members[seed]].T for k, found in gating.items()}
-        gated = Problem(graph, network.task, Gates(gates), biases=network.biases)
-        again = train(gated, weights, rate, int(steps[-1]), at=steps.tolist(), progress=False)
-        losses.append(again.loss[0])
-        ends.append(side_by_side(gated.forward(again.weights(0))))
-    return np.mean(losses, axis=0), np.array(ends)
+    """Mean loss and last outputs of networks that are trained with a gate for every neuron, all in one program."""
+    gated = [_gated(network, gating, seed) for seed in range(len(initial))]
+    rule = Descent(np.asarray(rate))
+    conditions = [Condition(one, weights, rule, rate) for one, weights in zip(gated, initial, strict=True)]
+    runs = train_together(conditions, int(steps[-1]), at=steps.tolist(), progress=False)
+    ends = [side_by_side(one.forward(run.weights(0))) for one, run in zip(gated, runs, strict=True)]
+    return np.mean([run.loss[0] for run in runs], axis=0), np.array(ends)
 
 
 @float64

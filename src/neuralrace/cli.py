@@ -69,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     message: str | None = None
     try:
         with _standard_output_kept_clear() if as_json else contextlib.nullcontext():
-            status, result = contextvars.copy_context().run(perform, given)
+            context = contextvars.copy_context()
+            context.run(COMMAND_LINE.set, True)
+            status, result = context.run(perform, given)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, message = INTERRUPTED, "interrupted"
@@ -112,7 +114,6 @@ def _discard_standard_output() -> None:
 
 def perform(arguments: Sequence[str]) -> Ending:
     """Run one command: its status, and plain values for --json."""
-    COMMAND_LINE.set(True)
     command = typer.main.get_command(app)
     try:
         with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
@@ -309,6 +310,7 @@ def explain_task(
     test: Annotated[float | None, typer.Option(help="Fraction of the examples to keep for a test, like 0.2.")] = None,
     hidden: Annotated[list[int] | None, typer.Option(help="Width of a hidden layer (700); may be repeated.")] = None,
     seeds: Seeds = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of training (until little more is learned).")] = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer, smaller networks; coarser forecast; no race.")] = False,
     key: Annotated[int, typer.Option(help="Seed of all draws, any whole number.")] = 0,
@@ -329,6 +331,7 @@ def explain_task(
         given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
         target, reading = None, {}
     how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
+    how["steps"] = steps
     explained = explanation.explain(given, target=target, checkpoints=checkpoints, key=key, **how, **reading)
     print(explained)
     if folder is None:

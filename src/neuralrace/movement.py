@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -32,8 +33,16 @@ LONGER = 6  # stretches along which descent is followed: over longer ones the no
 WORK = 1e10  # floating-point operations of descent along these, about
 FINER = 10  # steps for one where the pace is too fast for plain descent
 CLEARLY = 0.05  # a direction that explains more must be closer by this
-ROWS = {"squared": half_squares, "cross-entropy": cross_entropies}
 
+
+def cross_entropies_or_logistic(outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """The cross-entropy of each row; a single output is the logit of one class against the other."""
+    if targets.shape[-1] == 1:
+        return jnp.sum(jnp.logaddexp(0.0, outputs) - targets * outputs, axis=-1)
+    return cross_entropies(outputs, targets)
+
+
+ROWS = {"squared": half_squares, "cross-entropy": cross_entropies_or_logistic}
 Sets = Sequence[Sequence[Mapping[Edge, np.ndarray]]]  # of each network, the weights at each checkpoint
 
 

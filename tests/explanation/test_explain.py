@@ -13,7 +13,7 @@ from neuralrace.cli import perform
 from neuralrace.errors import GateError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.explanation import resolve
 from neuralrace.explanation.recipe import choose_recipe, choose_width
-from neuralrace.explanation.result import classes_of, score
+from neuralrace.explanation.result import score
 from neuralrace.plotting import COLORS
 
 NAMED = nr.tasks.contextual(2, items=2)
@@ -228,7 +228,7 @@ def test_failure_comes_first():
     found = nr.explain(task, hidden=6, seeds=1, steps=100, modules=1, quick=True, progress=False)
     assert not found.explained
     assert found.verdict.startswith("The networks answer no better than a constant: accuracy 0.750, not above 0.750. ")
-    assert "What may help: standardize the inputs, add a constant input (a bias)" in found.verdict
+    assert "What may help: standardize the inputs (standardize=True when" in found.verdict
 
 
 def test_modules_are_described_by_the_examples_that_they_are_on_for(report):
@@ -260,17 +260,19 @@ def test_a_module_is_worth_what_is_lost_without_it(report):
 def test_what_is_counted():
     """Accuracy of classes, by their names where all occur; R^2 of numbers; nothing of a silent network."""
     kinds, equal = np.eye(3)[[0, 1, 2, 2]], np.full(4, 0.25)
-    classes, names = classes_of(kinds, ())
-    assert (classes.tolist(), names) == ([0, 1, 2, 2], ("class 1", "class 2", "class 3"))
+    ones = np.ones((4, 1))
+    task = nr.Task({"x": ones}, {"y": kinds})
+    assert (task.classes.tolist(), task.class_names) == ([0, 1, 2, 2], ("class 1", "class 2", "class 3"))
+    classes = task.classes
     assert score(np.eye(3)[[0, 1, 2, 0]], kinds, classes, equal) == 0.75
     assert score(np.eye(3)[[0, 1, 2, 0]], kinds, classes, np.array([0, 0, 0.5, 0.5])) == 0.5
     assert np.isnan(score(1e-9 * kinds, kinds, classes, equal))
-    assert classes_of(np.eye(3)[[0, 0]], ())[1] == ()
     signs = np.array([[1.0], [-1.0]])
-    assert classes_of(signs, ("up",))[1] == ("up -1", "up 1")
-    assert score(0.1 * signs, signs, classes_of(signs, ())[0], np.full(2, 0.5)) == 1
+    both = nr.Task({"x": ones[:2]}, {"y": signs}, names={"y": ["up"]})
+    assert both.class_names == ("up -1", "up 1")
+    assert score(0.1 * signs, signs, both.classes, np.full(2, 0.5)) == 1
     numbers, third = np.array([[1.0], [2.0], [4.0]]), np.full(3, 1 / 3)
-    assert classes_of(numbers, ()) == (None, ())
+    assert nr.Task({"x": ones[:3]}, {"y": numbers}).classes is None
     assert score(numbers, numbers, None, third) == 1
     assert score(np.full((3, 1), 7 / 3), numbers, None, third) == pytest.approx(0)
 
@@ -308,6 +310,10 @@ def test_tables_are_standardized_and_some_examples_kept_for_a_test(tmp_path):
     np.testing.assert_allclose(task.inputs["x"][:, 0].mean(), 0, atol=1e-12)
     assert found.run.evaluated["test"]["accuracy"].shape == found.run.loss.shape
     assert found.forecast.evaluated["test"]["loss"].shape[1] == found.run.loss.shape[1]
+    networks, forecast = found.tables()["Other examples"]
+    assert networks["loss"] == pytest.approx(found.run.evaluated["test"]["loss"].values[:, -1].mean())
+    assert forecast["best stop at step"] == found.forecast.best_stop("test").step
+    assert "networks on 'test'" in [line.get_label() for line in found.figure().axes[0].get_lines()]
     assert any("constant input was added" in warning for warning in found.warnings)
     frame.to_csv(tmp_path / "t.csv", index=False)
     for given in ((tmp_path / "t.csv", None, "kind"), (frame, None, "kind"), (frame[["size", "hue"]], frame["kind"])):

@@ -234,9 +234,7 @@ def half_squares(outputs: jax.Array, targets: jax.Array) -> jax.Array:
 
 
 def cross_entropies(outputs: jax.Array, targets: jax.Array) -> jax.Array:
-    """-sum target log softmax(output) of each row; of a single output, the logit of one class against the other."""
-    if targets.shape[-1] == 1:
-        return jnp.sum(jnp.logaddexp(0.0, outputs) - targets * outputs, axis=-1)
+    """-sum target log softmax(output) of each row."""
     return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1), axis=-1)
 
 

@@ -19,6 +19,12 @@ def draw(explained: Any) -> Figure:
     replayed = {f"reconstruction, modules: {chosen.modules}": chosen.loss} if finite else {}
     axes[0].set_yscale("log")
     loss_curves(axes[0], "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, replayed)
+    for name, found in run.evaluated.items():
+        axes[0].plot(run.time, found["loss"].mean("seed"), ":", color=COLORS["relu"], label=f"networks on {name!r}")
+        if forecast is not None:
+            others = np.interp(run.time, forecast.time, forecast.evaluated[name]["loss"].mean("seed"))
+            axes[0].plot(run.time, others, ":", color=COLORS["theory"], label=f"forecast on {name!r}")
+        label_axes(axes[0], "learning", TIME, "loss")
     if modules:
         patterns, axis = explained.found.patterns.astype(float), axes[1]
         order = np.arange(patterns.shape[1]) if groups is None else np.argsort(groups, kind="stable")

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from neuralrace import _page, reln
 from neuralrace.analysis import Agreement, Line
+from neuralrace.errors import option
 from neuralrace.explanation.panels import draw
 from neuralrace.io import make_folder, write_text, write_whole
 from neuralrace.movement import ROWS, loss_at
@@ -123,11 +124,11 @@ class Explanation:
         mean, spread = np.abs(rows.mean(axis=0)), rows.std(axis=0)
         sizes, varied = np.sqrt(np.mean(rows**2, axis=0)), spread > 1e-9 * np.maximum(mean, 1e-300)
         if varied.any() and (sizes[varied].max() > 30 * sizes[varied].min() or (mean > 3 * spread)[varied].any()):
-            advice.append("standardize the inputs")
+            advice.append(f"standardize the inputs ({option('standardize')} when a table is read)")
         if not self.found.network.biases and (varied | (mean == 0)).all():
-            advice.append("add a constant input (a bias)")
+            advice.append(f"add a constant input ({option('bias')} when a table is read)")
         if (self.run.status == "running").any():
-            advice.append("train for more steps")
+            advice.append(f"train for more steps ({option('steps', 4 * int(self.run.settings['steps']))})")
         return f"{told} What may help: {', '.join(advice or ['a larger network', 'inputs that tell more'])}."
 
     @property
@@ -183,6 +184,12 @@ class Explanation:
             ]
             distances["the network farthest from the others"] = max(apart, key=lambda one: one.normalized_l1)
         found = {"Distance from training": [{"curve": name, **vars(apart)} for name, apart in distances.items()]}
+        found["Other examples"] = [
+            {"examples": name, "curve": label, **_on_others(curve, name)}
+            for label, curve in (("networks", run), ("forecast", self.forecast))
+            if curve is not None
+            for name in curve.evaluated
+        ]
         rows: Rows = []
         for module in self.modules:
             on, writes = self.words(module)
@@ -259,7 +266,8 @@ class Explanation:
 
     @property
     def _classes(self) -> tuple[np.ndarray | None, tuple[str, ...]]:
-        return classes_of(side_by_side(self._task.targets), self.outputs)
+        classes, names = self._task.classes, self._task.class_names
+        return classes, names if classes is not None and len(np.unique(classes)) == len(names) <= 12 else ()
 
     @property
     def _measure(self) -> str:
@@ -389,17 +397,12 @@ def shown(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def classes_of(targets: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Return the class of each example, None where targets are no classes, and names of at most 12 classes."""
-    values = np.unique(targets)
-    if targets.shape[1] > 1 and np.isin(targets, (0, 1)).all() and bool((targets.sum(axis=1) == 1).all()):
-        classes = targets.argmax(axis=1)
-        titles = tuple(names) or tuple(f"class {i + 1}" for i in range(targets.shape[1]))
-        return classes, titles if len(np.unique(classes)) == len(titles) <= 12 else ()
-    if targets.shape[1] == 1 and len(values) == 2:
-        title = names[0] if names else "target"
-        return np.searchsorted(values, targets[:, 0]), tuple(f"{title} {value:g}" for value in values)
-    return None, ()
+def _on_others(curve: Trajectory, name: str) -> dict[str, Any]:
+    """Loss and accuracy on other examples at the end, and where training should stop for these."""
+    stop, found = curve.best_stop(name), curve.evaluated[name]
+    row: dict[str, Any] = {str(kind): float(values[:, -1].mean()) for kind, values in found.items()}
+    row |= {"best stop at step": stop.step, "time": stop.time, "loss there": stop.loss}
+    return row | ({} if stop.accuracy is None else {"accuracy there": stop.accuracy})
 
 
 def score(

@@ -55,6 +55,9 @@ Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompleti
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
 Workers = Annotated[int | None, typer.Option(help="Processes (default: one per core; reproduce: memory permitting).")]
+Target = Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Missing = Annotated[str | None, typer.Option(help="Cells without a value: error, drop, or mean.")]
 Out = Annotated[str | None, typer.Option(help="Folder for results.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in a sweep key=a,b (see `list NAME`).")]
 
@@ -241,8 +244,13 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_swept)],
+    name: Annotated[
+        str, typer.Argument(help="A named task, a table with --target, or an experiment.", autocompletion=_swept)
+    ],
     changes: Changes = None,
+    target: Target = None,
+    drop: Drop = None,
+    missing: Missing = None,
     size: Size = "full",
     seeds: Seeds = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
@@ -250,10 +258,14 @@ def sweep(
     out: Annotated[str, typer.Option(help="Folder for points, data and figure.")] = "sweep",
 ) -> Ending:
     """Train and forecast networks on a task, or run an experiment, over settings. Interrupted sweeps resume."""
-    from neuralrace import sweeps
+    from neuralrace import explanation, sweeps
 
-    wanted = _read_changes(changes)
-    table = sweeps.sweep(name, wanted, out=out, size=size, seeds=seeds, on=on, workers=workers).table
+    wanted, reading = _read_changes(changes), {"drop": drop, "missing": missing}
+    what: Any = name
+    if target is not None:
+        given = {option: value for option, value in reading.items() if value is not None}
+        what = explanation.resolve(name, None, target, reading=given)
+    table = sweeps.sweep(what, wanted, out=out, size=size, seeds=seeds, on=on, workers=workers).table
     values: dict[str, Any] = {"experiment" if name in papers.names() else "task": name}
     values["points"] = table["file"].nunique()
     if "claim" in table:
@@ -295,12 +307,12 @@ def explain_task(
             autocompletion=_tasks,
         ),
     ],
-    target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
+    target: Target = None,
     classes: Annotated[
         bool | None, typer.Option("--classes/--no-classes", help="Whether targets are classes (words, few integers).")
     ] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
-    missing: Annotated[str | None, typer.Option(help="Cells without a value: error, drop, or mean.")] = None,
+    drop: Drop = None,
+    missing: Missing = None,
     raw: Annotated[bool, typer.Option("--raw", help="Neither standardize a table nor add a constant input.")] = False,
     standardize: Annotated[bool, typer.Option("--standardize", help="Standardize columns (a table's are).")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input (a table gets one).")] = False,

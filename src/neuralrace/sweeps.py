@@ -286,9 +286,8 @@ def _trained(task: Task, common: Mapping[str, Any], /, **point: Any) -> xarray.D
     start, rate, steps, caution = choose_recipe(network, given, chosen.learning_rate, chosen.steps, key=0)
     at = np.unique(np.round([*np.linspace(0, steps, 101), *np.geomspace(1, max(steps, 1), 50)]).astype(int)).tolist()
     run = train(network, start, rate, steps, seeds=chosen.seeds, loss=chosen.loss, at=at, progress=False)
-    squared = chosen.loss == "squared"
-    forecast = predict(network, start, run.time, learning_rate=rate) if squared else None
-    more = {"learning_rate": rate, "steps": steps, "caution": caution if squared else ""}
+    forecast = predict(network, start, run.time, learning_rate=rate, loss=chosen.loss, progress=False)
+    more = {"learning_rate": rate, "steps": steps, "caution": caution if chosen.loss == "squared" else ""}
     return _curves(run, forecast, {name: value for name, value in more.items() if name not in point})
 
 

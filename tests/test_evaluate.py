@@ -100,10 +100,17 @@ def test_outputs_or_weights_suffice(run, tmp_path):
     np.testing.assert_allclose(forecast.learned()["time"], run.learned()["time"], rtol=0.05)  # the flow beside steps
 
 
+def test_a_saved_forecast_has_no_weights(run, tmp_path):
+    nr.predict(NETWORK, INITIAL, run.time, learning_rate=0.1).save(tmp_path / "forecast.nc")
+    with pytest.raises(ProblemError, match="call this before saving it"):
+        nr.Trajectory.load(tmp_path / "forecast.nc").learned()
+
+
 def test_where_to_stop(run):
     stop, losses = run.best_stop("test"), run.evaluated["test"]["loss"].values
     assert stop.loss == losses.mean(axis=0).min()
     assert stop.step == run.data["step"].values[losses.mean(axis=0).argmin()]
+    assert stop.last == (stop.step == 120)
     assert sorted(run.time[losses.argmin(axis=1)]) == [stop.earliest, stop.latest]
 
 
@@ -121,6 +128,7 @@ def test_what_cannot_be_evaluated_says_why(run):
     gated = nr.tasks.xor().problem("xor", hidden=2)
     for evaluate, words in (
         ({"test": gated.task}, "the gates of the other examples are required"),
+        (gated.task, "evaluate must name the other examples"),
         ({"te]st": NETWORK}, "must map names, without brackets, to examples for the same graph"),
         ({"test": nr.tasks.xor()}, r"must be a Task or Problem.*its examples are its \.task"),
     ):

@@ -276,7 +276,7 @@ def sweep(
     else:
         values["rows"] = json.loads(table.to_json(orient="records"))  # null where a number is not finite
         titles = {"loss": "loss", "predicted_loss": "forecast", "half_step": "half at step"}
-        titles |= {"predicted_half_step": "forecast", "normalized_l1": "L1"}
+        titles |= {"predicted_half_step": "forecast at step", "normalized_l1": "L1"}
         titles = {name: name for name in wanted} | {name: titles[name] for name in titles if name in table}
         done = table.loc[table["failed"].isna(), list(titles)].to_numpy(object)
         _print_table(

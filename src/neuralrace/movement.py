@@ -188,7 +188,7 @@ def find_direction(problem: Problem, steps: Sequence[int], sets: Sets, pace: Pac
             "another loss or activation, or other examples or another order of the inputs than here may be the cause",
         )
     if (loss, activation) == ("squared", "ReLU") and cosine == found[0][0]:
-        likely = "small batches, momentum, a schedule or checkpoints that are far apart are likely causes"
+        likely = "small batches, momentum, an adaptive optimizer, a schedule or distant checkpoints are likely causes"
         if pace.small_steps > 1:
             likely = f"momentum is a likely cause, since plain descent diverges at the pace, {pace.learning_rate:.2g}"
         words += f": {likely}"

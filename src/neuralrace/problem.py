@@ -228,6 +228,8 @@ class Problem:
 def problems_to_evaluate(problem: Problem, evaluate: Mapping[str, Any] | None) -> dict[str, Problem]:
     """Check what `train` and `predict` evaluate: name -> other examples, as a task or a problem of the same graph."""
     found: dict[str, Problem] = {}
+    if isinstance(evaluate, Task | Problem):
+        raise TaskError("evaluate must name the other examples: give evaluate={'test': task}")
     require_kind("evaluate", {} if evaluate is None else evaluate, Mapping, TaskError)
     for name, given in (evaluate or {}).items():
         require_kind(f"evaluate[{name!r}]", given, (Task, Problem), TaskError)

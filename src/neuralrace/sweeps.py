@@ -48,7 +48,7 @@ from neuralrace.training.checkpoint import digest
 from neuralrace.trajectory import Trajectory
 from neuralrace.workers import call, cluster, cores, fingerprint, pack, processes
 
-MOST_POINTS, MOST_CURVES = 100_000, 500
+MOST_POINTS, MOST_CURVES, DEEPEST = 100_000, 500, 100
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Networks:
         """Refuse settings that do not go together."""
         if self.std is not None and self.relative is not None:
             raise RangeError("std and relative both set the initial weights: give one of them")
+        if not 1 <= self.depth <= DEEPEST:
+            raise RangeError(f"depth must be from 1 to {DEEPEST}; it was {self.depth:,}")
         if self.depth > 1 and not self.hidden.isdigit():
             raise RangeError("depth repeats one width: give hidden=50, or no depth and all widths as hidden=50x50")
 

@@ -1,11 +1,14 @@
 """Examples from tables with named columns: words, classes, missing cells and scales."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import COMMAND_LINE, TaskError, option, require_known, require_name
+from neuralrace.memory import require_memory
 
 if TYPE_CHECKING:
     import pandas
@@ -61,11 +64,15 @@ def examples_of_table(
     for name in (*wanted, *dropped):
         hint = f" (was another separator meant, {option('sep', ';')}?)" if len(known) == 1 else ""
         require_known(name, known, f"there is no column {name!r}{hint}")
-    frame = frame.drop(columns=[name for name in dropped if name not in wanted])
+    if both := set(wanted) & set(dropped):
+        raise TaskError(f"column {min(both)!r} is both a target and left out: give one of the two")
+    frame = frame.drop(columns=dropped)
     if len(wanted) == frame.shape[1]:
         raise TaskError("a column of inputs beside the targets is required; there is none")
     given = weights(len(frame)) if callable(weights) else weights
-    amount = np.ones(len(frame)) if given is None else np.asarray(given, dtype=float)
+    amount = np.ones(len(frame)) if given is None else real_array("weights", given, TaskError)
+    if amount.shape != (len(frame),):
+        raise TaskError(f"weights must have one number per example, {len(frame)}; their shape is {amount.shape}")
     notes: list[str] = []
     frame = _numbers_or_words(frame, wanted, classes, notes)
     frame, amount = _without_missing(frame, wanted, missing, amount, notes)
@@ -104,6 +111,8 @@ def as_table(inputs: Any, targets: Any) -> "tuple[pandas.DataFrame, list[str]]":
 
     parts = []
     for kind, given in (("input", inputs), ("target", targets)):
+        size = math.prod(np.shape(given))
+        require_memory(f"{kind}s of {size:,} numbers", 8 * size, "take fewer examples, or read them in batches")
         if isinstance(given, np.ma.MaskedArray):
             raise TaskError(f"{kind}s must be plain arrays; these are masked: fill them, with NaN for what is missing")
         table = pandas.DataFrame(given)
@@ -131,6 +140,14 @@ def standardized(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _names(given: str | Sequence[str] | None) -> list[str]:
     listed = given.split(",") if isinstance(given, str) else np.atleast_1d([] if given is None else given)
     return [str(name).strip() for name in listed]
+
+
+def _not_a_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
 
 
 def _numeric(column: "pandas.Series") -> bool:
@@ -190,6 +207,10 @@ def _without_missing(
             f"({option('missing', 'drop')}), put the mean of the column there ({option('missing', 'mean')}), or leave "
             f"out columns ({option('drop', 'NAME')})"
         )
+    if missing == "mean" and (hollow := [name for name in frame.columns if empty[name].all()]):
+        raise TaskError(
+            f"column {hollow[0]!r} has no value at all, and so no mean: leave it out ({option('drop', hollow[0])})"
+        )
     lost = (empty if missing == "drop" else empty[wanted]).any(axis=1).to_numpy()
     if lost.all():
         raise TaskError(f"an example without missing cells is required; there is none: {option('missing', 'mean')}")
@@ -214,7 +235,8 @@ def _encoded(inputs: "pandas.DataFrame", notes: list[str]) -> tuple[np.ndarray, 
         if len(words) > min(MOST_WORDS, max(2, len(column) // 2)):
             raise TaskError(
                 f"column {name!r} must hold numbers or few different words; it has {len(words):,} in {len(column):,} "
-                f"examples, {words[0][:40]!r} among them: leave it out ({option('drop', str(name))})"
+                f"examples, {max(words, key=_not_a_number)[:40]!r} among them: leave it out "
+                f"({option('drop', str(name))})"
             )
         encoded = (column.astype(str).to_numpy(str)[:, None] == np.array(words, str)).astype(float)
         parts.append(np.where(column.isna().to_numpy()[:, None], np.nan, encoded))
@@ -226,6 +248,8 @@ def _encoded(inputs: "pandas.DataFrame", notes: list[str]) -> tuple[np.ndarray, 
 def _are_classes(name: str, column: "pandas.Series", kinds: int, classes: bool | None, notes: list[str]) -> bool:
     """Whether a target holds classes: words do, and whole numbers of which there are few."""
     words, most = not _numeric(column), min(MOST_CLASSES, max(2, len(column) // 2))
+    if words and classes is False:
+        raise TaskError(f"target {name!r} holds words, which are classes: leave out {option('classes', False)}")
     labels = words or bool(classes)
     if classes is None and column.dtype.kind in "iub" and 2 <= kinds <= min(FEW, most):
         labels = True

@@ -149,7 +149,7 @@ def test_a_run_of_an_optimizer_that_does_not_descend_is_told():
     run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimizer=optax.adam(0.01), seeds=2, **RECORDED)
     found = nr.explain(run, modules=2, quick=True, progress=False)
     assert found.forecast is None
-    assert any("did not move down the gradient" in warning for warning in found.warnings)
+    assert any("no learning rate of descent" in warning for warning in found.warnings)
 
 
 def test_the_rate_of_an_optimizer_that_descends_is_measured():
@@ -228,7 +228,7 @@ def test_failure_comes_first():
     found = nr.explain(task, hidden=6, seeds=1, steps=100, modules=1, quick=True, progress=False)
     assert not found.explained
     assert found.verdict.startswith("The networks answer no better than a constant: accuracy 0.750, not above 0.750. ")
-    assert "What may help: standardize the inputs (standardize=True when" in found.verdict
+    assert "What may help: standardize the inputs, add a constant input" in found.verdict
 
 
 def test_modules_are_described_by_the_examples_that_they_are_on_for(report):

@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import tasks
-from neuralrace.errors import FileFormatError, NeuralRaceError, TaskError, UnknownNameError
+from neuralrace.errors import FileFormatError, NeuralRaceError, ResourceError, TaskError, UnknownNameError
 from neuralrace.tasks import from_frame
 
 INPUTS, TARGETS = np.arange(6.0).reshape(3, 2), np.array([[1.0], [0.5], [-2.0]])
@@ -136,6 +136,9 @@ def test_nothing_in_a_file_is_executed(archive, tmp_path):
         ("a,y\n1,2\n", {"missing": "guess"}, "missing must be one of error, drop, mean"),
         ("a,y\n1,2\n", {"drop": "b"}, "there is no column 'b'"),
         ("a,y\n1,\n,2\n", {"missing": "drop"}, "an example without missing cells is required"),
+        ("a,b,y\n1,,2\n2,,3\n", {"missing": "mean"}, "column 'b' has no value at all"),
+        ("a,y\n1,2\n", {"drop": "y"}, "'y' is both a target and left out"),
+        ("a,y\n1,p\n2,q\n3,p\n4,q\n", {"classes": False}, "target 'y' holds words"),
         ("a,y\ninf,2\n1,3\n", {}, "must be finite; it has inf at example 0"),
         ("a,y\n1,2\n2,3\n3,x\n", {}, "column 'y' must hold numbers; 'x' is in it: correct it, give classes=True"),
         ("a,y\n1,p\n2,q\n3,r\n", {}, "has 3 different labels in 3 examples"),
@@ -260,5 +263,9 @@ def test_a_task_of_arrays_or_frames():
         nr.Task(inputs, [1, 2, 3])
     with pytest.raises(TaskError, match="these are masked: fill them"):
         nr.Task(inputs, np.ma.masked_array(np.ones(4), mask=[1, 0, 0, 0]))
+    with pytest.raises(TaskError, match="weights has masked entries"):
+        nr.Task(inputs, inputs, weights=np.ma.masked_array(np.ones(4), mask=[1, 0, 0, 0]))
+    with pytest.raises(ResourceError, match="inputs of 1,000,000,000,000 numbers would take"):
+        nr.Task(np.broadcast_to(1.0, (10**6, 10**6)), np.zeros(10**6))
     with pytest.raises(TaskError, match="names of node 'x' must be one for each of its 2 columns"):
         nr.Task({"x": inputs}, {"y": inputs}, names={"x": ["p"]})

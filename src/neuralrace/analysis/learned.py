@@ -7,7 +7,7 @@ import numpy as np
 from neuralrace._engine.evaluation import entry_losses, loss_tables, make_evaluation
 from neuralrace.analysis.curves import time_to
 from neuralrace.arrays import float64
-from neuralrace.errors import ProblemError, RangeError, TaskError, require_number, shortened
+from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, require_number, shortened
 from neuralrace.problem import Problem
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Stop(NamedTuple):
     """Where the mean loss on other examples is least.
 
-    step: None where the learning rate is not known. accuracy: None where targets are no classes. earliest, latest: the
+    step: None where the learning rate is not known. last: it is the last record, after which the loss may fall further.
+    accuracy: None where targets are no classes. earliest, latest: the
     times at which the losses of single seeds, or draws, are least.
     """
 
@@ -27,6 +28,7 @@ class Stop(NamedTuple):
     accuracy: float | None
     earliest: float
     latest: float
+    last: bool
 
 
 def best_stop(curve: Any, name: str) -> Stop:
@@ -38,8 +40,8 @@ def best_stop(curve: Any, name: str) -> Stop:
     mean = np.where(np.isfinite(losses).all(axis=0), losses.mean(axis=0), np.inf)
     best, each = int(np.argmin(mean)), curve.time[np.argmin(np.where(np.isfinite(losses), losses, np.inf), axis=1)]
     accuracy = float(found["accuracy"].values[:, best].mean()) if "accuracy" in found else None
-    time = float(curve.time[best])
-    return Stop(time, curve.step_at(time), float(mean[best]), accuracy, float(each.min()), float(each.max()))
+    time, ends = float(curve.time[best]), (float(each.min()), float(each.max()))
+    return Stop(time, curve.step_at(time), float(mean[best]), accuracy, *ends, best == len(mean) - 1)
 
 
 @float64
@@ -81,7 +83,12 @@ def learned(curve: Any, by: Any = "class", fraction: float = 0.5) -> "pandas.Dat
         labels = (np.arange(len(names))[:, None] == place).astype(float)
     tables = []
     for seed in range(len(curve.losses)):
-        start, sets = curve.weights_over_time(seed)
+        try:
+            start, sets = curve.weights_over_time(seed)
+        except UnknownNameError:
+            raise ProblemError(
+                "weights are required, and a forecast that was saved keeps its curves alone: call this before saving it"
+            ) from None
         followed = make_evaluation(curve.followed, moments=False)
         if sets is not None:
             found = loss_tables(followed, [start, *sets], labels, loss)

@@ -20,6 +20,7 @@ from neuralrace.errors import (
     UnknownNameError,
     WeightError,
     nearest,
+    option,
     require_count,
     require_known,
     require_number,
@@ -85,7 +86,7 @@ def explain(
     if learning_rate is not None:
         require_number("learning_rate", learning_rate, above=0)
     if steps is not None:
-        require_count("steps", steps)
+        require_count("steps", steps, most=2**31 - 1)
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -103,9 +104,7 @@ def explain(
     if names and (given is not None or checkpoints is not None):
         raise RangeError(f"{' and '.join(names)} cannot be given: the run that is explained has its own")
     if test is not None and not before:
-        raise RangeError(
-            "test cannot be given for networks that are trained already: train with evaluate={'test': task}"
-        )
+        raise RangeError(f"{option('test', test)} keeps examples from training, and these networks are trained already")
     named, evaluate = NamedTask(examples_of(network_of(given))) if given is not None else None, {}
     if named is None:
         share = None if test is None or isinstance(test, Task) else require_number("test", test, above=0, most=0.9)
@@ -116,6 +115,10 @@ def explain(
 
         part = None if share is None else training
         named = resolve(task, y, target, reading=reading, prepare=before, training=part)
+        if not before and "targets" in named.settings and not {"standardize", "bias", "raw"} & set(reading):
+            how_read = f"{option('standardize')}, {option('bias')} if the training had it so"
+            note = f"the table was read as it is, because checkpoints are explained ({how_read})"
+            named = replace(named, task=named.task.noted(note))
         named, held = (named, test) if share is None else _split(named)
         evaluate = {} if held is None else {"test": held}
     labels, caution, predicted = _groups(named, groups), "", None
@@ -274,8 +277,8 @@ def _warnings(
         why = f"it descended the {run.settings['loss']} loss by the rule {rule['rule']!r}, at {len(run.time)} records"
         if "direction" in rule:
             why = (
-                "its weights did not move down the gradient of the squared error (cosine "
-                f"{rule['cosine']:.2f}; 1 is along it); {rule['direction']}"
+                "no learning rate of descent on the squared error leads from record to record (the best has a cosine of "
+                f"{rule['cosine']:.2f}; 1 is along it); of directions, {rule['direction']}"
             )
         sentences.append(
             "the training was neither predicted nor repeated, and modules are read from the trained weights alone: "

@@ -87,8 +87,11 @@ def most_steps(network: Problem, quick: bool = False) -> int:
 
 
 def plateau(network: Problem, start: Initializer, rate: float, steps: int, *, key: int) -> str:
-    """Warn if a training of a given length ends on a plateau, by a simulation of a few neurons; empty if not."""
-    if not steps:
+    """Warn if a training of a given length ends on a plateau, by a simulation of a few neurons; empty if not.
+
+    Nothing is simulated ahead of more steps than would ever be chosen.
+    """
+    if not steps or steps > 2 * most_steps(network):
         return ""
     moments, loss = simulated(network, start, rate, steps, key)
     if loss[-1] <= LEARNED * loss[0] or not settled(moments, loss):

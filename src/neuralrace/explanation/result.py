@@ -121,14 +121,19 @@ class Explanation:
         elif reached > constant:
             return ""
         rows, advice = side_by_side(self._task.inputs), []
+
+        def flag(name: str) -> str:  # tables alone have these options
+            return f" ({option(name)})" if "targets" in self.settings["task settings"] else ""
+
         mean, spread = np.abs(rows.mean(axis=0)), rows.std(axis=0)
         sizes, varied = np.sqrt(np.mean(rows**2, axis=0)), spread > 1e-9 * np.maximum(mean, 1e-300)
         if varied.any() and (sizes[varied].max() > 30 * sizes[varied].min() or (mean > 3 * spread)[varied].any()):
-            advice.append(f"standardize the inputs ({option('standardize')} when a table is read)")
+            advice.append(f"standardize the inputs{flag('standardize')}")
         if not self.found.network.biases and (varied | (mean == 0)).all():
-            advice.append(f"add a constant input ({option('bias')} when a table is read)")
+            advice.append(f"add a constant input{flag('bias')}")
         if (self.run.status == "running").any():
-            advice.append(f"train for more steps ({option('steps', 4 * int(self.run.settings['steps']))})")
+            more = f" ({option('steps', 4 * int(self.run.settings['steps']))})" if self.before else ""
+            advice.append(f"train for more steps{more}")
         return f"{told} What may help: {', '.join(advice or ['a larger network', 'inputs that tell more'])}."
 
     @property
@@ -401,7 +406,7 @@ def _on_others(curve: Trajectory, name: str) -> dict[str, Any]:
     """Loss and accuracy on other examples at the end, and where training should stop for these."""
     stop, found = curve.best_stop(name), curve.evaluated[name]
     row: dict[str, Any] = {str(kind): float(values[:, -1].mean()) for kind, values in found.items()}
-    row |= {"best stop at step": stop.step, "time": stop.time, "loss there": stop.loss}
+    row |= {"best stop at step": stop.step, "time": stop.time, "loss there": stop.loss, "at the end": stop.last}
     return row | ({} if stop.accuracy is None else {"accuracy there": stop.accuracy})
 
 

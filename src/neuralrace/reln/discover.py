@@ -33,6 +33,7 @@ from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.trajectory import Trajectory
 
 ALIKE = 0.9  # of the examples: modules that agree for this part are the same
+MOST_MODULES = 1000  # in each layer
 RECORDS = 121  # of a forecast, evenly over its times, at which gates are sampled
 
 
@@ -196,7 +197,7 @@ def check_modules(modules: int | str) -> int | None:
     """The number of modules, None for "auto"."""
     if isinstance(modules, str) and modules != "auto":
         raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
-    return None if isinstance(modules, str) else require_count("modules", modules)
+    return None if isinstance(modules, str) else require_count("modules", modules, most=MOST_MODULES)
 
 
 def largest_curvature(task: Task, layers: int) -> float:

@@ -279,9 +279,9 @@ def sweep(
         titles |= {"predicted_half_step": "forecast at step", "normalized_l1": "L1"}
         titles = {name: name for name in wanted} | {name: titles[name] for name in titles if name in table}
         done = table.loc[table["failed"].isna(), list(titles)].to_numpy(object)
-        _print_table(
-            [*titles.values()], ([f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in done)
-        )
+        if len(done):
+            rows = ([f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in done)
+            _print_table([*titles.values()], rows)
         for caution in dict.fromkeys(table.get("caution", [])):
             if caution and isinstance(caution, str):  # not NaN, of a point that failed
                 print(f"note: {caution}")

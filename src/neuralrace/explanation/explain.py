@@ -277,7 +277,7 @@ def _warnings(
         why = f"it descended the {run.settings['loss']} loss by the rule {rule['rule']!r}, at {len(run.time)} records"
         if "direction" in rule:
             why = (
-                "no learning rate of descent on the squared error leads from record to record (the best has a cosine of "
+                "no learning rate of descent on the squared error leads from record to record (the best has cosine "
                 f"{rule['cosine']:.2f}; 1 is along it); of directions, {rule['direction']}"
             )
         sentences.append(

@@ -235,7 +235,7 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
         objective, inner = as_objective(condition.loss, network.task), network
         others = problems_to_evaluate(network, condition.evaluate)
         neurons = any(other.gates.neurons for other in (network, *others.values()))
-        if condition.rule.projects and not (others and neurons):
+        if condition.rule.projects and not (others and neurons) and not network.architecture.weights:
             parts = network.architecture, initial, network.activations, network.gates.neurons
             projected, bases, neuron_gates = project_hidden(*parts)
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
@@ -293,7 +293,7 @@ def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> di
         drawn = [check_weights(architecture, initial)] * seeds
     else:
         drawn = [draw(initial, problem, jax.random.wrap_key_data(words)) for words in _streams(key, seeds)[0]]
-    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.parameters}
 
 
 def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, precision: str) -> dict[str, Any]:
@@ -351,8 +351,7 @@ def _trajectory(
     if keep_weights:
         final = jax.tree.map(lambda leaf: np.asarray(leaf)[seeds], training.state.parameters)
         for edge, matrix in prepared.program.learner.unpack(final).items():
-            name, (source, target) = edge_name(edge), problem.architecture.edges[edge]
-            units = f"{target}_unit", f"{source}_unit"
+            name, units = edge_name(edge), problem.architecture.axes(edge)
             initial[f"initial_weights[{name}]"] = ("seed", *units), prepared.initial[edge]
             records[f"final_weights[{name}]"], axes[f"final_weights[{name}]"] = matrix, units
     spans, variables = {f"{node}_unit": basis for node, basis in prepared.bases.items()}, {}

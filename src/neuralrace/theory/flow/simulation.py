@@ -104,7 +104,7 @@ class Simulation:
 
         def unstacked(state: Mapping[str, jax.Array | np.ndarray]) -> dict[Edge, np.ndarray]:
             by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
-            return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
+            return {edge: by_edge[edge] for edge in self.problem.architecture.parameters}
 
         rate, most = self.request.descent, self.strides
         if rate is None or most is None:

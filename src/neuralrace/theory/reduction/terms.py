@@ -89,6 +89,8 @@ def listed_paths(statistics: PathStatistics) -> Assumption:
     Paths are counted node by node, so none is listed here.
     """
     architecture = statistics.architecture
+    for edge, kind in architecture.weights.items():
+        return Assumption("free weight matrices", 1.0, 0.0, f"edge {edge_name(edge)} has {kind}")
     everywhere = np.zeros(statistics.configuration_count)
     ways: dict[str, np.ndarray] = {}  # node -> open ways to it in each configuration
     for node in architecture.order:

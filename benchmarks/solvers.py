@@ -13,7 +13,7 @@ from benchmarks.theory import FLOW_RTOL, warm
 from neuralrace._engine.devices import compiled
 from neuralrace.arrays import float64
 from neuralrace.theory.flow.linear import linear_flow
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.solution import Solution
 
 STEPS = 10**6
 STRICT = 1e-10  # of the reference, which Dopri8 makes
@@ -81,7 +81,7 @@ def ratio(case: Case, rtol: float) -> float:
     size = np.sqrt(np.mean(unknowns**2))  # below it errors are absolute
 
     def ours() -> Any:
-        return integrate(system, start, end, rtol=rtol, max_steps=STEPS).at(case.times)[:, 0]
+        return Solution(system, start, rtol, STEPS).at(case.times)[:, 0]
 
     def theirs(solver: Any, tolerance: float) -> Any:
         return jax.block_until_ready(_solved(solver, system, start, case.times, np.asarray(tolerance), size))
@@ -103,7 +103,7 @@ def of_numbers(case: Case, rtol: float = 1e-4) -> float:
     flow = linear_flow(case.problem.statistics(), case.weights, case.times[-1], rtol)
     system, start = flow.solution.system, flow.solution.start
     exact = _solved(diffrax.Dopri8(), system, start, case.times, np.asarray(STRICT), 1e-3)
-    ours = integrate(system, start, case.times[-1], rtol=rtol, max_steps=STEPS).at(case.times)[:, 0]
+    ours = Solution(system, start, rtol, STEPS).at(case.times)[:, 0]
     theirs = _solved(diffrax.Tsit5(), system, start, case.times, np.asarray(rtol), 1.0)
     return float(np.abs(theirs - exact).max() / np.abs(ours - exact).max())
 

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -177,3 +178,45 @@ CALLS = [
 def test_any_arguments_make_a_value_or_one_clear_line(number, a, b, c):
     found, line = answer(lambda: CALLS[number](a, b, c))
     assert (found is None) == bool(line)  # never nothing without a word
+
+
+LONG = "/tmp/" + 300 * "a"
+RUN = nr.train(nr.ReLUNetwork(TASK, 3), nr.initial.gaussian(0.1), 0.1, 5, record="gate_patterns", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nr.Task({"x": np.broadcast_to(0.0, (10**6, 10**6))}, {"y": [[1.0]]}), "would take 8.0 TB of memory"),
+        (lambda: nr.Task({"x": np.ma.array([[1.0]], mask=[[True]])}, {"y": [[1.0]]}), "has masked entries"),
+        (lambda: nr.Gates({"h": [np.ma.array([1.0, 2.0], mask=[0, 1])]}), "has masked entries"),
+        (lambda: nr.reln.find_modules(np.ma.array([[1.0]], mask=[[True]]), 1), "has masked entries"),
+        (lambda: nr.batches.problem(CHAIN, {"x": np.ma.array([[1.0, 0.0]], mask=True)}, {"y": [[1.0]]}), "has masked"),
+        (lambda: nr.reln.race(TASK, {"all": np.ones((1, 1))}, criterion="1"), "criterion must be a finite number"),
+        (lambda: RUN.save(LONG), "File name too long"),
+        (lambda: nr.Trajectory.load(LONG), "File name too long"),
+        (lambda: nr.tasks.read(LONG), "File name too long"),
+        (lambda: nr.train(LINEAR, nr.initial.gaussian(0.1), 0.1, 5, checkpoint=LONG), "File name too long"),
+        (lambda: nr.train(LINEAR, nr.initial.gaussian(0.1), 0.1, 5, at=range(10**12)), "would take 40.0 TB of memory"),
+        (lambda: nr.tasks.noisy_xor(points=10**13), "points must be at most 1,000,000"),
+        (lambda: nr.explain(TASK, hidden=3, key=1 << 63), "key must be from -2^63 to 2^63 - 1"),
+        (lambda: nr.explain(TASK, hidden=3, key=True), "key must be an integer seed"),
+        *((lambda rate=rate: nr.train(LINEAR, nr.initial.gaussian(0.1), rate, 5), "learning_rate must be a finite")
+          for rate in (True, np.True_, "0.1", b"1", np.str_("1"))),
+        (lambda: nr.initial.gaussian("1")(LINEAR, 0), "std must be a finite number"),
+    ],
+)  # fmt: skip
+def test_a_value_that_was_taken_for_another(call, words):
+    found, line = answer(call)
+    assert found is None
+    assert words in line
+
+
+def test_every_key_of_a_training_is_one_of_everything():
+    for key in (-1, -(2**63), np.int64(-3), 2**63 - 1, jax.random.key(5)):
+        assert len(nr.reln.find_modules(np.eye(3), 2, key)) > 0
+        assert nr.reln.discover(RUN, 1, key=key).chosen.modules == 1
+
+
+def test_a_name_as_long_as_the_file_system_allows_is_written(tmp_path):
+    assert nr.Trajectory.load(RUN.save(tmp_path / (252 * "a" + ".nc"))).loss.shape == RUN.loss.shape

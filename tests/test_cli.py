@@ -3,6 +3,7 @@
 import ctypes
 import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,28 +72,14 @@ def test_explain_passes_what_it_is_given(
     explain = MagicMock(return_value=report)
     monkeypatch.setattr("neuralrace.explanation.explain", explain)
     command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--seeds", "3"]
+    command += ["--key", "-1"]
     assert ending([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     page = str(tmp_path / "out" / "report.html")
     assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
     (named,), given = explain.call_args.args, explain.call_args.kwargs
-    assert (named.settings["contexts"], given["hidden"], given["seeds"]) == (2, (9, 8), 3)
-    ending(
-        [
-            "explain",
-            "t.csv",
-            "--target",
-            "a",
-            "--drop",
-            "b",
-            "--drop",
-            "c",
-            "--missing",
-            "mean",
-            "--test",
-            ".2",
-            "--raw",
-        ]
-    )
+    assert (named.settings["contexts"], given["hidden"], given["seeds"], given["key"]) == (2, (9, 8), 3, -1)
+    options = ["--target", "a", "--drop", "b", "--drop", "c", "--missing", "mean", "--test", ".2", "--raw"]
+    ending(["explain", "t.csv", *options])
     given = explain.call_args.kwargs
     expected = {"target": ["a"], "drop": ["b", "c"], "missing": "mean", "test": 0.2, "raw": True}
     assert {name: given[name] for name in expected} == expected
@@ -123,7 +110,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
         (["run", NAME, "--set", "steps=3", "--set", "steps=4"], "setting 'steps' is given twice"),
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
-        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; saxe2022-fig3 has"),
+        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; 'saxe2022-fig3' has"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
     ],
@@ -200,6 +187,45 @@ def test_what_only_answers_imports_nothing_heavy(code: str) -> None:
     imported = set(ran.stderr.splitlines()[-1].split())
     assert "neuralrace" in imported
     assert not imported & HEAVY
+
+
+AT_EXIT = """
+import atexit, os, signal, sys, threading
+from neuralrace import cli
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(20)
+
+def interrupted():
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores Ctrl-C
+if sys.argv[1] == "130":
+    cli.perform = lambda arguments: interrupted()
+atexit.register(interrupt)
+sys.argv = ["neuralrace", "--version"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("status", "said"), [(0, ""), (130, "neuralrace: interrupted\n")])
+def test_an_interruption_at_exit_leaves_no_trace(status: int, said: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", AT_EXIT, str(status)], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (status, said)
+    assert ran.stdout.startswith("neuralrace ") == (status == 0)
+
+
+def test_names_are_completed_by_the_shell() -> None:
+    for words, names in (
+        ("run views-l", "views-law"),
+        ("explain xo", "xor"),
+        ("reproduce --only views-l", "views-law"),
+    ):
+        asked = {"COMP_WORDS": f"neuralrace {words}", "COMP_CWORD": str(len(words.split()))}
+        command, shell = [sys.executable, "-m", "neuralrace"], {"_NEURALRACE_COMPLETE": "complete_bash"}
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | asked | shell)
+        assert ran.stdout.split() == [names]
 
 
 def test_a_reader_that_stops_early_is_no_error() -> None:

@@ -82,10 +82,33 @@ def test_xavier_is_uniform_within_the_bound_of_its_edge(problem):
         assert matrix.std() == pytest.approx(bound / np.sqrt(3), rel=0.25)
 
 
+@pytest.mark.parametrize("biases", [False, True])
+def test_relative_is_a_fraction_of_the_deviation_of_xavier_at_every_edge(biases):
+    network = nr.ReLUNetwork(nr.tasks.xor().task, (40, 8), biases=biases)
+    graph, initial = network.architecture, nr.initial.relative(0.3)
+    stds = {e: 0.3 * np.sqrt(2 / sum(graph.shape(e))) * (source != "bias") for e, (source, _) in graph.edges.items()}
+    drawn, expected = initial(network, 5), nr.initial.gaussian(stds)(network, 5)
+    for edge in graph.edges:
+        np.testing.assert_allclose(drawn[edge], expected[edge], rtol=1e-14)
+
+
+def test_a_forecast_of_few_neurons_keeps_the_relative_scale_of_the_whole_layer():
+    network, times = nr.ReLUNetwork(nr.tasks.xor().task, 64), np.linspace(0, 4, 5)
+    stds = {e: 0.02 * np.sqrt(2 / sum(network.architecture.shape(e))) for e in network.architecture.edges}
+    method = nr.theory.Representatives(most=8)
+    found, expected = (
+        nr.predict(network, initial, times, method, draws=2)
+        for initial in (nr.initial.relative(0.02), nr.initial.gaussian(stds))
+    )
+    assert found.certificate["independent normal neurons"].holds
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-12)
+
+
 # initializers as data
 
 INITIALIZERS = [
     nr.initial.gaussian(0.1),
+    nr.initial.relative(0.1),
     nr.initial.orthogonal({("x", "h"): 0.25, "bridge": 1e-300}),
     nr.initial.xavier(np.float64(3)),
     nr.initial.decoupled({("x", "h"): [0.1, 0.2], ("h", "y"): 0.3}),

@@ -13,7 +13,7 @@ CONTRACT = {
     "PathStatistics": ("input_output", "input"),
     "Trajectory": ("time", "loss", "status", "data", "save", "load", "plot", "to_frame"),
     "Explanation": ("explained", "verdict", "modules", "agreements", "save"),
-    "initial": ("gaussian", "orthogonal", "xavier", "decoupled"),
+    "initial": ("gaussian", "relative", "orthogonal", "xavier", "decoupled"),
     "reln": ("discover", "predict_modules", "implementable", "race"),
     "tasks": ("names", "get", "read", "xor", "contextual", "routing", "routed_images"),
 }

@@ -73,7 +73,8 @@ class Architecture:
                 raise ProblemError(f"an edge must be a (source, target) pair; one was {ends!r}")
             edge: Edge = (ends[0], ends[1]) if name is None else name
             for end in ends:
-                require_known(end, list(nodes), f"edge {edge!r} names unknown node {end!r}")
+                if not isinstance(end, str) or end not in nodes:
+                    require_known(end, list(nodes), f"edge {edge!r} names unknown node {end!r}")
             if edge in checked:
                 raise ProblemError(
                     f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "
@@ -171,6 +172,11 @@ class Architecture:
         return shapes
 
     @cached_property
+    def fans(self) -> Mapping[str | Edge, tuple[int, int]]:
+        """Edge, or name of shared weights -> fan in and fan out of a weight."""
+        return {key: kind.fans(rows, columns) for key, kind, rows, columns, _ in self.maps.values()}
+
+    @cached_property
     def maps(self) -> Mapping[Edge, "tuple[str | Edge, Parametrization, int, int, bool]"]:
         """Edge -> its parameter, parametrization, rows and columns, and whether the result is transposed."""
         found: dict[Edge, tuple[str | Edge, Parametrization, int, int, bool]] = {}
@@ -225,12 +231,18 @@ class Architecture:
     @cached_property
     def incoming(self) -> Mapping[str, tuple[Edge, ...]]:
         """Node -> the edges that enter it."""
-        return {node: tuple(e for e, (_, t) in self.edges.items() if t == node) for node in self.nodes}
+        return self._edges_at(1)
 
     @cached_property
     def outgoing(self) -> Mapping[str, tuple[Edge, ...]]:
         """Node -> the edges that leave it."""
-        return {node: tuple(e for e, (s, _) in self.edges.items() if s == node) for node in self.nodes}
+        return self._edges_at(0)
+
+    def _edges_at(self, end: int) -> Mapping[str, tuple[Edge, ...]]:
+        found: dict[str, list[Edge]] = {node: [] for node in self.nodes}
+        for edge, ends in self.edges.items():
+            found[ends[end]].append(edge)
+        return {node: tuple(edges) for node, edges in found.items()}
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

@@ -9,25 +9,37 @@ import jax
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError, require_name
+from neuralrace.memory import require_memory
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
 
 
+def require_unmasked(name: str, value: Any, error: type[NeuralRaceError]) -> None:
+    """Refuse masked entries, whose numbers would be used."""
+    parts = (value, *(value if isinstance(value, list | tuple) else ()))
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise error(
+            f"{name} has masked entries, which are no numbers: leave them out, or fill them with .filled(value)"
+        )
+
+
 def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
     """Copy a value into a float64 array; refuse values that would lose something."""
+    require_unmasked(name, value, error)
     try:
-        kind = np.asarray(value).dtype.kind
+        given = np.asarray(value)
     except ValueError:
         raise error(f"{name} must be an array of numbers; its rows are of different lengths") from None
-    if kind == "c":
+    if given.dtype.kind == "c":
         raise error(f"{name} must be real; it is complex: take its real part, or give both parts as columns")
+    require_memory(f"{name}, {' x '.join(f'{size:,}' for size in given.shape)} numbers,", 8 * given.size, "give fewer")
     try:
-        if kind not in "fiubO":  # words, dates
+        if given.dtype.kind not in "fiubO":  # words, dates
             raise TypeError
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        of = f" of {np.asarray(value).dtype}" if hasattr(value, "dtype") else ""
+        of = f" of {given.dtype}" if hasattr(value, "dtype") else ""
         raise error(f"{name} must be an array of numbers; it was {type(value).__name__}{of}") from None
 
 

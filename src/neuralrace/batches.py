@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from neuralrace._engine.example_rows import label_rows
 from neuralrace.architecture import Architecture
+from neuralrace.arrays import require_unmasked
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, ResourceError, TaskError, require_kind
 from neuralrace.gates import Gates
@@ -52,6 +53,8 @@ def problem(
     for name, part in {"inputs": inputs, "targets": targets, "gates": gates}.items():
         require_kind(name, part, Mapping, TaskError)
     given = [*inputs.values(), *targets.values(), *gates.values(), *([] if weights is None else [weights])]
+    for array in given:
+        require_unmasked("an array", array, TaskError)
     lengths = {np.shape(array)[:1] for array in given}
     if len(lengths) != 1 or not all(lengths):
         raise TaskError(f"every array must have one row per example, the same number in each; there are {lengths}")

@@ -12,6 +12,7 @@ import fnmatch
 import importlib.metadata
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -32,9 +33,25 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False)
 JSON = "With --json a command prints exactly one JSON object on standard output."
 
+
+def _figures(incomplete: str) -> list[str]:
+    return [name for name in papers.names() if name.startswith(incomplete)]
+
+
+def _tasks(incomplete: str) -> list[str]:
+    from neuralrace import tasks
+
+    return [name for name in tasks.names() if name.startswith(incomplete)]
+
+
+def _swept(incomplete: str) -> list[str]:
+    return _tasks(incomplete) + _figures(incomplete)
+
+
+Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompletion=_figures)]
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
 Workers = Annotated[int | None, typer.Option(help="Processes (default: one per core; reproduce: memory permitting).")]
@@ -44,6 +61,8 @@ Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
+    if arguments is None and "_NEURALRACE_COMPLETE" in os.environ:  # the shell completes a command line
+        app(prog_name="neuralrace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json, given = "--json" in given, [word for word in given if word != "--json"]
     result: object = None
@@ -57,13 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _discard_standard_output()
         status = 0
-    except (NeuralRaceError, OSError) as error:
+    except (NeuralRaceError, OSError, MemoryError) as error:
         status, message = MISTAKE, str(error)
     except Exception as error:
         handle, log = tempfile.mkstemp(prefix="neuralrace-", suffix=".log", text=True)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"neuralrace {' '.join(given)}\n\n{traceback.format_exc()}")
         status, message = FAULT, f"internal error: {type(error).__name__}: {error} (details: {log})"
+    if arguments is None:  # in a process of its own
+        _interrupt_with(INTERRUPTED)
     if message is not None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
@@ -74,7 +95,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_standard_output()
+    if arguments is None:  # all is done and said
+        _interrupt_with(status)
     sys.exit(status)
+
+
+def _interrupt_with(status: int) -> None:
+    """Let Ctrl-C end the process at once: while Python shuts down it would print a trace, and end with status 0."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(status))
 
 
 def _discard_standard_output() -> None:
@@ -124,7 +152,10 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command("list", epilog=JSON)
 def list_what_there_is(
-    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings and their values.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="An experiment: list its settings and their values.", autocompletion=_figures),
+    ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
@@ -148,7 +179,7 @@ def list_what_there_is(
 
 
 @app.command(epilog=JSON)
-def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
+def run(name: Name, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.io import make_folder
 
@@ -165,7 +196,10 @@ def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = 
 
 @app.command(epilog=JSON)
 def reproduce(
-    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.", autocompletion=_figures),
+    ] = None,
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
     workers: Workers = None,
@@ -174,7 +208,7 @@ def reproduce(
     from neuralrace.io import make_folder
     from neuralrace.papers.experiment import SIZES
     from neuralrace.report import counts, render_section, tally, write_report
-    from neuralrace.sweeps import reproduced
+    from neuralrace.workers import reproduced
 
     require_name("size", size, SIZES)
     known = papers.names()
@@ -206,33 +240,60 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: str,
+    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_swept)],
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
     workers: Workers = None,
-    out: Annotated[str, typer.Option(help="Folder for points and data.")] = "sweep",
+    out: Annotated[str, typer.Option(help="Folder for points, data and figure.")] = "sweep",
 ) -> Ending:
-    """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
+    """Train and forecast networks on a task, or run an experiment, over settings. Interrupted sweeps resume."""
     from neuralrace import sweeps
 
-    data = sweeps.sweep(name, _read_changes(changes), out=out, size=size, seeds=seeds, on=on, workers=workers)
-    once = data.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
-    claims = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
-    _print_table(("claim", "holds at points"), ([c["claim"], f"{c['holds']} of {c['points']}"] for c in claims))
-    failed = data[data["failed"].notna()].drop(columns=["claim", "holds", "quantity", "lowest", "highest", "file"])
-    values = {"experiment": name, "points": data["file"].nunique(), "failed": failed.to_dict("records")}
+    wanted = _read_changes(changes)
+    table = sweeps.sweep(name, wanted, out=out, size=size, seeds=seeds, on=on, workers=workers).table
+    values: dict[str, Any] = {"experiment" if name in papers.names() else "task": name}
+    values["points"] = table["file"].nunique()
+    if "claim" in table:
+        once = table.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
+        values["claims"] = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
+        rows = ([each["claim"], f"{each['holds']} of {each['points']}"] for each in values["claims"])
+        _print_table(("claim", "holds at points"), rows)
+    else:
+        values["rows"] = json.loads(table.to_json(orient="records"))  # null where a number is not finite
+        titles = {"loss": "loss", "predicted_loss": "forecast", "half_step": "half at step"}
+        titles |= {"predicted_half_step": "forecast", "normalized_l1": "L1"}
+        titles = {name: name for name in wanted} | {name: titles[name] for name in titles if name in table}
+        done = table.loc[table["failed"].isna(), list(titles)].to_numpy(object)
+        _print_table(
+            [*titles.values()], ([f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in done)
+        )
+        for caution in dict.fromkeys(table.get("caution", [])):
+            if caution and isinstance(caution, str):  # not NaN, of a point that failed
+                print(f"note: {caution}")
+    failed = table.loc[table["failed"].notna(), [*wanted, "failed"]]
+    values["failed"] = failed.to_dict("records")
     for point in values["failed"]:
         print(f"failed: {point}")
-    file = os.path.join(out, "data.csv")
-    print(f"points: {values['points']}, failed: {len(failed)}\ndata: {file}")
-    return OTHER if len(failed) else 0, values | {"claims": claims, "data": file}
+    print(f"points: {values['points']}, failed: {len(failed)}")
+    values["data"] = os.path.join(out, "data.csv")
+    print(f"data: {values['data']}")
+    if "loss" in table:
+        values["figure"] = os.path.join(out, "figure.png")
+        print(f"figure: {values['figure']}")
+    return OTHER if len(failed) else 0, values
 
 
 @app.command("explain", epilog=JSON)
 def explain_task(
-    task: Annotated[str, typer.Argument(help="A named task, a .csv file with --target, or an .npz file.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="A named task, a .csv file with --target, an .npz file, or a run.nc that was saved.",
+            autocompletion=_tasks,
+        ),
+    ],
     target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
     classes: Annotated[
         bool | None, typer.Option("--classes/--no-classes", help="Whether targets are classes (words, few integers).")
@@ -250,6 +311,7 @@ def explain_task(
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer, smaller networks; coarser forecast; no race.")] = False,
+    key: Annotated[int, typer.Option(help="Seed of all draws, any whole number.")] = 0,
     changes: Changes = None,
     out: Out = None,
 ) -> Ending:
@@ -267,7 +329,7 @@ def explain_task(
         given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
         target, reading = None, {}
     how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
-    explained = explanation.explain(given, target=target, checkpoints=checkpoints, **how, **reading)
+    explained = explanation.explain(given, target=target, checkpoints=checkpoints, key=key, **how, **reading)
     print(explained)
     if folder is None:
         return 0, explained.summary()

@@ -39,7 +39,7 @@ class FileFormatError(NeuralRaceError):
 
 
 class ResourceError(NeuralRaceError):
-    """Work that needs more memory than is available."""
+    """Work that needs more memory than is available, or longer than is reasonable."""
 
 
 class AssumptionError(NeuralRaceError):
@@ -76,8 +76,9 @@ def require_number(
     name: str, value: float, *, above: float | None = None, least: float | None = None, most: float | None = None
 ) -> float:
     """Return the value as a float, or say which range it had to lie in."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")  # of NumPy's and JAX's numbers
     try:
-        number = float(value)
+        number = float("nan" if isinstance(value, bool | str | bytes) or kind == "b" else value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     good = abs(number) < float("inf") and (most is None or number <= most)

@@ -33,11 +33,9 @@ class ByShape(ABC):
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         random, graph = _random(key, network), network.architecture
-        shapes, maps = graph.parameters, graph.maps.values() if graph.weights else ()
-        fans = {key: kind.fans(rows, columns) for key, kind, rows, columns, _ in maps}
         found: dict[Edge, np.ndarray] = {}
         for edge, size in self.scales(network).items():
-            found[edge] = self.parameter(random, shapes[edge], fans.get(edge, shapes[edge][::-1]), size)
+            found[edge] = self.parameter(random, graph.parameters[edge], graph.fans[edge], size)
         return found
 
     def parameter(
@@ -91,6 +89,25 @@ class Gaussian(ByShape):
     def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
         """Draw entries of this standard deviation."""
         return size * random.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class Relative(ByShape):
+    """Gaussian entries; scale: their standard deviation as a fraction of Xavier's, sqrt(2 / (fan in + fan out)).
+
+    One number means the same for every width and depth. scale: one number, or one per edge.
+    """
+
+    scale: PerEdge
+
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
+        """Draw entries of this standard deviation."""
+        return size * random.standard_normal(shape)
+
+    def scales(self, network: Any) -> dict[Edge, float]:
+        """Return the standard deviation of every edge."""
+        fans = network.architecture.fans
+        return {edge: scale * float(np.sqrt(2 / sum(fans[edge]))) for edge, scale in super().scales(network).items()}
 
 
 @dataclass(frozen=True)
@@ -154,10 +171,18 @@ class Decoupled:
         return weights
 
 
-gaussian, orthogonal, xavier, decoupled = Gaussian, Orthogonal, Xavier, Decoupled
+gaussian, relative, orthogonal, xavier, decoupled = Gaussian, Relative, Orthogonal, Xavier, Decoupled
 NAMED: dict[str, type[ByShape] | type[Decoupled]] = {
-    kind.__name__.lower(): kind for kind in (Gaussian, Orthogonal, Xavier, Decoupled)
+    kind.__name__.lower(): kind for kind in (Gaussian, Relative, Orthogonal, Xavier, Decoupled)
 }
+
+
+def absolute(initial: Any, network: Any) -> Any:
+    """Return the Gaussian that a `relative` initializer is for this network, and any other one unchanged.
+
+    A method that replaces a network by a smaller one keeps the standard deviations of the original.
+    """
+    return Gaussian(initial.scales(network)) if isinstance(initial, Relative) else initial
 
 
 def as_data(initial: Any) -> dict[str, Any]:
@@ -202,6 +227,13 @@ def as_key(key: Any) -> jax.Array:
     if isinstance(key, jax.Array):
         return key if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
     raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
+
+
+def seed_words(key: Any) -> list[int]:
+    """Return a key as what NumPy's generators are seeded with, numbers that are not negative."""
+    as_key(key)  # refuses anything else
+    words = key_as_data(key)
+    return [words % (1 << 64)] if isinstance(words, int) else words
 
 
 def draw(initial: Any, network: Any, key: Any) -> Mapping[Edge, Any]:

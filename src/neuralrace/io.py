@@ -34,6 +34,14 @@ def as_path(name: str, path: object, kind: str = "a file") -> Path:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise FileFormatError(f"{name} must be the name of {kind}; it was {'empty' if text == '' else shortened(path)}")
+    try:
+        os.lstat(text)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be read
+        raise FileFormatError(
+            f"{name} cannot be {shortened(text)} ({_reason(error)}): choose another name for {kind}"
+        ) from None
     return Path(text)
 
 
@@ -58,7 +66,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
             if time.time() - left.stat().st_mtime > 3600:
                 left.unlink()
     try:
-        handle, name = tempfile.mkstemp(target.suffix, f".{target.stem}{PART}", target.parent)
+        handle, name = tempfile.mkstemp(target.suffix[-20:], f".{target.stem[:40]}{PART}", target.parent)
         os.close(handle)
         try:
             write(Path(name))

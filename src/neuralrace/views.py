@@ -115,7 +115,7 @@ def derive(problem: Problem, mode: int = 0) -> RaceEquation:
             f"depths {sorted(depths)}: use the gating 'views' of tasks.views"
         )
     distinct = initial.decoupled({edge: 0.01 * (m + 1) for edge, m in owner.items()})
-    reduction = predict(problem, distinct, [0.0], "reduction").reduction
+    reduction = predict(problem, distinct, [0.0], "reduction", progress=False).reduction
     assert reduction is not None  # the method that was chosen
     terms, place, mode = reduction.terms, {}, require_count("mode", mode, least=0)
     for k, factors in enumerate(terms.factors):

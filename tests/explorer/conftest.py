@@ -1,24 +1,22 @@
 """One server for all tests of the explorer, on a free port of this machine."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
 from explorer_scene import Served
-from neuralrace.explorer.app import make_app
-from neuralrace.explorer.server import _listen
+from neuralrace.explorer.server import _listen, make_server
 from neuralrace.explorer.session import Session
 
 
-@pytest.fixture(scope="session")
-def served() -> Iterator[Served]:
+@contextlib.contextmanager
+def serving(patience: float | None = None) -> Iterator[Served]:
     session, listening = Session(), _listen(0)
     port = listening.getsockname()[1]
-    settings = uvicorn.Config(make_app(session), log_level="error", lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(settings)
+    server = make_server(session, patience)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
@@ -28,3 +26,15 @@ def served() -> Iterator[Served]:
     thread.join(10)
     session.close()
     listening.close()
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Served]:
+    with serving(patience=0.3) as server:
+        yield server

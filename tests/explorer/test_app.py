@@ -91,8 +91,50 @@ def test_other_hosts_origins_and_long_bodies_are_refused(page: httpx.Client, ser
     assert own.headers["content-security-policy"].startswith("default-src 'self'")
     for body in (b" " * (MOST_BYTES + 1), iter([b" " * MOST_BYTES, b"  "])):  # announced or not
         long = page.post("api/forecast", content=body)
-        assert long.status_code == 400
+        assert long.status_code == 413
         assert f"{MOST_BYTES:,} bytes" in long.json()["error"]
+
+
+def talk(served: Served, *parts: bytes) -> tuple[bytes, float]:
+    """What the server says until it closes the connection, and when that is."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as line:
+        began, said = time.monotonic(), []
+        for part in parts:
+            line.sendall(part)
+        while part := line.recv(1 << 16):  # a reset raises an error
+            said.append(part)
+        return b"".join(said), time.monotonic() - began
+
+
+HEAD = b"POST /api/forecast HTTP/1.1\r\nhost: localhost\r\n"
+
+
+def test_a_silent_connection_is_closed(impatient: Served) -> None:
+    for parts in ((), (b"GET / HT",), (b"GET /api/about HTTP/1.1\r\nhost: localhost\r\n\r\n", b"GET")):
+        said, seconds = talk(impatient, *parts)
+        assert (b"200 OK" in said) == (len(parts) == 2)
+        assert 0.2 < seconds < 5
+    said, _ = talk(impatient, HEAD + b"content-length: 9\r\n\r\n{")
+    assert b"408 Request Timeout" in said
+    assert b"must arrive within 0.3 s" in said
+
+
+def test_an_answer_may_take_longer_than_a_request(impatient: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "neuralrace.explorer.answers.training_events",
+        lambda session, scene, token, send: (time.sleep(1.0), send("done", {})),
+    )
+    said = httpx.post(f"{impatient.address}api/training", json={"page": "p", "scene": SMALL}, timeout=20)
+    assert "event: done" in said.text
+
+
+def test_a_long_body_is_answered_before_the_connection_is_closed(served: Served) -> None:
+    whole = 40_000_000
+    for length in (b"content-length: %d\r\n\r\n" % whole, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % whole):
+        end = b"" if length.startswith(b"content") else b"\r\n0\r\n\r\n"
+        said, _ = talk(served, HEAD + length, b" " * whole, end)
+        assert b"413 " in said
+        assert b"65,536 bytes" in said
 
 
 def test_files_of_the_page_and_no_others(page: httpx.Client) -> None:

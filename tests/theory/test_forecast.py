@@ -1,9 +1,11 @@
 """What can be read off a forecast."""
 
+import html
+
 import numpy as np
 import pytest
 
-from neuralrace import initial, tasks
+from neuralrace import agreement, initial, tasks
 from neuralrace.errors import RangeError, TaskError, UnknownNameError
 from neuralrace.theory import Aligned, predict
 from neuralrace.trajectory import Trajectory
@@ -49,6 +51,10 @@ def test_a_forecast_is_a_trajectory_with_a_certificate(tmp_path):
     assert forecast.loss.shape == (len(TIMES),)
     assert forecast.data["loss"].dims == ("seed", "time")
     assert forecast.data["step"].values.tolist() == list(range(len(TIMES)))
+    assert [one.step for one in forecast.order()] == [4 * one.time for one in forecast.order()]
+    frame = forecast.to_frame()
+    assert frame.columns.tolist()[:4] == ["seed", "time", "step", "loss"]
+    np.testing.assert_array_equal(frame["loss"].to_numpy().reshape(3, -1), forecast.losses)
     again = Trajectory.load(forecast.save(tmp_path / "forecast.nc"))
     np.testing.assert_array_equal(again.losses, forecast.losses)
     assert again.settings["method"] == forecast.method
@@ -72,3 +78,15 @@ def test_all_strengths_at_once_are_those_one_by_one(method):
         found = np.diagonal(output.T @ maps @ source.T)[: len(strengths)]
         np.testing.assert_allclose(strengths[:, -1], found, atol=1e-3 * np.abs(found).max())  # rtol of 1e-4 per step
     assert forecast.order()[0].time <= forecast.order()[-1].time
+
+
+def test_certificates_and_distances_are_tables_in_a_notebook():
+    problem = tasks.contextual(3, "mixed").problem("common + all-but-one", hidden=3)
+    forecast = predict(problem, initial.gaussian(1e-4), np.linspace(0, 60, 31), draws=2, learning_rate=0.1)
+    certificate, shown = forecast.certificate, forecast.certificate._repr_html_()
+    texts = [str(certificate).splitlines()[0], *certificate.notes, "holds", "measured only"]
+    for row in certificate:
+        texts += [row.name, f"{row.residual:.2g}", row.detail]
+    assert all(html.escape(text) in shown for text in texts)
+    assert shown.count("<tr") == 1 + len(certificate.assumptions)
+    assert all(name in agreement(forecast, forecast)._repr_html_() for name in ("normalized_l1", "max_gap", ">0<"))

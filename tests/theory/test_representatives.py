@@ -91,7 +91,6 @@ def test_descent_goes_by_steps_or_strides(monkeypatch):
     assert nr.agreement(six, one).normalized_l1 < 0.003  # less than two draws are apart
     assert nr.agreement(six, one).normalized_l1 < 0.3 * one.certificate["draws agree"].residual
     assert network.loss(six.weights(40.0)) == pytest.approx(six.losses[0, -1], rel=0.02)
-    assert six.certificate["flow regime"].residual == pytest.approx(one.certificate["flow regime"].residual, rel=0.03)
     assert "up to 6 at once where the loss has halved" in str(six.certificate)
     assert "at once" not in str(cheap.certificate)
 

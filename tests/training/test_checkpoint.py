@@ -10,9 +10,9 @@ import pytest
 import kills
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
+from neuralrace.objectives import Objective
 from neuralrace.training import checkpoint as module
 from neuralrace.training import loop
-from neuralrace.training.objectives import Objective
 
 RELU = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
 LAW = nr.initial.gaussian(0.3)

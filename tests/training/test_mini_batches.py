@@ -7,8 +7,8 @@ import neuralrace as nr
 import oracle
 from neuralrace._engine.network import as_numpy
 from neuralrace.arrays import float64
+from neuralrace.objectives import as_objective
 from neuralrace.training.learner import make_learner
-from neuralrace.training.objectives import as_objective
 from random_problems import random_problem
 
 ROUNDING = 1e-12  # a few dozen steps whose sums are taken in another order

@@ -8,8 +8,8 @@ from scipy.special import logsumexp, softmax
 import neuralrace as nr
 from neuralrace._engine.network import as_numpy
 from neuralrace.errors import ProblemError, UnknownNameError
+from neuralrace.objectives import as_objective
 from neuralrace.training import Condition, train_together
-from neuralrace.training.objectives import as_objective
 from neuralrace.training.routed import make_routed_learner
 from neuralrace.training.rules import Momentum
 from oracle import random_weights

@@ -140,3 +140,28 @@ def test_runs_that_cannot_be(options, error, words):
     given = {"network": PROBLEM, "initial": INITIAL, "learning_rate": 0.1, "steps": 5, **options}
     with pytest.raises(error, match=words):
         train(**given)
+
+
+def test_a_run_is_continued_from_its_final_weights(tmp_path):
+    problem, initial = nr.ReLUNetwork(nr.tasks.xor().task, 4), nr.initial.gaussian(0.3)
+    whole = nr.train(problem, initial, 0.1, 30, seeds=3)
+    half = nr.train(problem, initial, 0.1, 10, seeds=3)
+    stored = nr.Trajectory.load(half.save(tmp_path / "run.nc"))
+    for run in (half, stored):
+        rest = nr.train(run.problem, run, 0.1, 20)
+        np.testing.assert_allclose(rest.loss, whole.loss[:, 10:], rtol=1e-12)
+        assert rest.time[0] == 0
+    assert len(nr.train(problem, [half.weights(2)], 0.1, 1).loss) == 1  # as many seeds as sets of weights
+
+
+def test_what_cannot_be_continued_is_refused():
+    problem, initial = nr.ReLUNetwork(nr.tasks.xor().task, 4), nr.initial.gaussian(0.3)
+    forecast, run = nr.predict(problem, initial, [0.0, 1.0], draws=2), nr.train(problem, initial, 0.1, 5, seeds=2)
+    diverged = nr.train(problem, initial, 1e3, 60, seeds=2)
+    for given, options, words in (
+        (forecast, {}, "no final weights of edge x->h1: .* a forecast are forecast.weights"),
+        (diverged, {}, r"seeds \[0, 1\] did"),
+        (run, {"seeds": 3}, "one set per seed, 3; it has 2"),
+    ):
+        with pytest.raises(nr.NeuralRaceError, match=words):
+            nr.train(problem, given, 0.1, 5, **options)

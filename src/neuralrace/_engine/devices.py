@@ -5,7 +5,7 @@ A mapped axis (seeds, conditions, draws) is sharded over the devices, other arra
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any, ParamSpec, TypeVar
@@ -88,3 +88,21 @@ def map_on_devices(work: Callable[[Item], Found], items: Sequence[Item], short: 
 
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(placed, range(len(items)), items))
+
+
+def side_by_side(works: Sequence[Generator[None, None, Found]]) -> list[Found]:
+    """Finish works that pause now and then, on all threads of a CPU; between pauses they can be interrupted."""
+    found: dict[int, Found] = {}
+
+    def go_on(place: int) -> None:
+        if place not in found:
+            try:
+                next(works[place])
+            except StopIteration as end:
+                found[place] = end.value
+
+    with jax.default_device(jax.local_devices()[0]):  # as in a thread; alone, so that programs are compiled once
+        go_on(0)
+    while len(found) < len(works):
+        map_on_devices(go_on, range(len(works)), short=True)
+    return [found[place] for place in range(len(works))]

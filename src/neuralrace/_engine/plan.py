@@ -16,11 +16,15 @@ from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
+from neuralrace.errors import ResourceError
 from neuralrace.gates import Gates
+from neuralrace.memory import require_memory
 from neuralrace.task import Task
 
 SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 DENSE_ENTRIES, DENSE_FRACTION = 1 << 14, 0.25  # below, or above, a dense product beats any gather
+
+LAYERS = 500  # 15 to 30 ms each on one core
 
 Key = TypeVar("Key")
 Product = tuple[
@@ -43,6 +47,8 @@ def make_network(
     every_example: with the activity of every node for every example, even if no output depends on it. apart: with a
     row of every node for each example, duplicates included.
     """
+    if (layers := max(architecture.level.values())) > LAYERS:
+        raise ResourceError(f"at most {LAYERS} layers can be compiled in reasonable time; this network has {layers:,}")
     activated = activations or {}
     carrying = carrying_gates(architecture, task, gates, to_outputs_only=not every_example)
     states = node_states(
@@ -69,6 +75,10 @@ def make_network(
                 start += counts[bucket[0]]
         block_rows[block] = start
 
+    activity = sum(rows * block[1] for block, rows in block_rows.items())
+    require_memory(
+        f"the activity of all neurons, {activity:,} numbers,", 8 * activity, "give fewer examples or neurons"
+    )
     products = _products(architecture, states)
     kinds: dict[tuple[object, ...], list[Edge]] = {}
     for edge in products:

@@ -9,6 +9,7 @@ from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Weights
 from neuralrace.errors import ProblemError, RangeError, require_count, require_kind
+from neuralrace.initial import as_key
 from neuralrace.problem import Problem
 
 
@@ -83,7 +84,7 @@ def share_by_groups(patterns: np.ndarray, labels: np.ndarray, strength: np.ndarr
 
 def chance_by_groups(inputs: np.ndarray, labels: np.ndarray, draws: int = 10_000, key: int = 0) -> np.ndarray:
     """Compute the same shares for neurons whose incoming weights are drawn at random, as before training."""
-    normal = np.asarray(jax.random.normal(jax.random.key(key), (draws, np.shape(inputs)[1])))
+    normal = np.asarray(jax.random.normal(as_key(key), (draws, np.shape(inputs)[1])))
     return share_by_groups(normal @ np.asarray(inputs).T > 0, labels)
 
 

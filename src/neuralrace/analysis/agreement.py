@@ -30,6 +30,12 @@ class Agreement:
     log10_gap: float
     max_gap: float
 
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook, as a table."""
+        import pandas
+
+        return pandas.DataFrame([vars(self)]).to_html(index=False, border=0, float_format="{:.4g}".format)
+
 
 def agreement(forecast: Any, run: Any) -> Agreement:
     """Compare a prediction with a run, both as the mean over their seeds, at the times that they share.

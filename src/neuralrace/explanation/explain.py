@@ -28,10 +28,12 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation, along_gradient
-from neuralrace.initial import Initializer, as_data, from_data
+from neuralrace.initial import Initializer, absolute, as_data, as_key, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
+from neuralrace.memory import require_size
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
+from neuralrace.progress import Meter
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
 from neuralrace.settings import read_setting
@@ -40,7 +42,6 @@ from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.tasks.files import TABLES
 from neuralrace.training import train
-from neuralrace.training.train import check_memory
 from neuralrace.trajectory import Trajectory
 
 ALONG = 0.9  # the cosine of a training that went down the gradient, at least
@@ -84,6 +85,7 @@ def explain(
     checkpoints; raw=True does neither. standardize=True or bias=True does one of the two in any case.
     """
     check_modules(modules)
+    as_key(key)
     if learning_rate is not None:
         require_number("learning_rate", learning_rate, above=0)
     if steps is not None:
@@ -123,18 +125,19 @@ def explain(
     if before:
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
-        check_memory(relu, 0 if steps is None else steps, None, count)
         layers = relu.architecture.hidden
+        require_size([relu], count, records=60 * relu.architecture.weight_count if len(layers) == 1 else 0)
         widths = " and ".join(str(relu.architecture.nodes[layer]) for layer in layers)
         say(f"{named.name}: {len(named.task)} examples, {widths} neurons; choosing steps")
-        start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
+        with Meter("choosing steps", shown=progress):
+            start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
         # evenly, and as densely in the beginning, where gates turn first
         records = np.concatenate([np.linspace(0, last, 61), np.geomspace(1, max(last, 1), 60)])
         records = np.unique(np.round(records).astype(int))
         say(f"predicting {last} steps")
         times = rate * records
         how: dict[str, Any] = {"learning_rate": rate, "draws": draws, "key": key, "evaluate": evaluate}
-        predicted = reln.predict_modules(relu, start, times, modules, **how)
+        predicted = reln.predict_modules(relu, start, times, modules, progress=progress, **how)
         say(f"training {count} networks")
         record = ("gate_patterns", "weights") if len(layers) == 1 else ("gate_patterns",)
         at = records.tolist()
@@ -157,15 +160,17 @@ def explain(
             say("predicting the run")
             rate = float(run.settings["learning_rate"])
             moments = run.time
-            predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
+            predicted = reln.predict_modules(
+                network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key, progress=progress
+            )
             with contextlib.suppress(RangeError):  # the simulation may diverge where the run did not
                 caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
     say("finding modules and replaying them")
-    found = reln.discover(run, modules, key=key)
+    found = reln.discover(run, modules, key=key, progress=progress)
     ranking: reln.Ranking | None = None
     if drawn is not None and not quick:
         say("racing gatings")
-        ranking = _race(found, run.time, drawn, labels)
+        ranking = _race(found, run.time, drawn, labels, progress)
     return Explanation(
         name=named.name,
         settings={
@@ -229,7 +234,9 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
     return Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
 
 
-def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None) -> reln.Ranking:
+def _race(
+    found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None, progress: bool
+) -> reln.Ranking:
     """Race the gatings that respect the groups and the one that was found; nothing is trained.
 
     Candidates that cannot be solved in seconds are left out: the time grows with the cube of pathways times
@@ -251,7 +258,8 @@ def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.nd
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
     finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
-    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2)
+    start = absolute(initial, network)
+    return reln.race(task, problems, initial=start, times=times, criterion=finish, draws=2, progress=progress)
 
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:

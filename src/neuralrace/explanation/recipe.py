@@ -1,5 +1,7 @@
 """Default settings of a training: the width, small weights, small steps, and steps until little is learned."""
 
+from typing import Any
+
 import numpy as np
 
 from neuralrace import initial
@@ -100,7 +102,8 @@ def simulated(network: Problem, start: Initializer, rate: float, steps: int, key
     """Simulate one draw; a few neurons represent a wide hidden layer. Returns steps, and the loss there."""
     moments = np.unique(np.round(np.linspace(0, steps, 101)).astype(int))
     methods = Representatives(most=PILOT), NetworkFlow()
-    forecast = predict(network, start, rate * moments, methods, key, learning_rate=rate, dynamics="descent", draws=1)
+    options: dict[str, Any] = {"learning_rate": rate, "dynamics": "descent", "draws": 1, "progress": False}
+    forecast = predict(network, start, rate * moments, methods, key, **options)
     loss = forecast.losses[0]
     if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
         raise divergence(network.task, rate)

@@ -172,6 +172,7 @@ class Explanation:
             if module.size is not None:  # since when it has had at least half of its final size
                 grew, half = module.size[-1] > 2 * module.size[0], int(np.argmax(module.size >= module.size[-1] / 2))
                 row["half grown at"] = float(run.time[half]) if grew else math.inf
+                row["in step"] = int(run.data["step"].values[half]) if grew else math.inf
             rows.append(row)
         found["Modules"] = rows
         found["Modules predicted"] = [
@@ -204,7 +205,11 @@ class Explanation:
         if self.race is not None:
             found["The race of gatings"] = [
                 {"gating": name, f"time to loss {self.race.criterion:.3g}": time}
-                | {"first rate": rate, "final loss": final}
+                | {
+                    "in step": float(np.rint(time / run.settings["learning_rate"])),
+                    "first rate": rate,
+                    "final loss": final,
+                }
                 for name, time, rate, final in self.race.table.itertuples()
             ]
         found["How far the assumptions held"] = self._assumptions()

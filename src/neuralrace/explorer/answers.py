@@ -37,7 +37,9 @@ def forecast_of(session: Session, scene: Scene) -> Forecast:
     def make() -> Forecast:
         # the step size corrects the forecast of networks with activations; of others `snapshots_data` judges it
         own: dict[str, Any] = {"learning_rate": scene["rate"]} if setup.problem.activations else {"rtol": RTOL}
-        return predict(setup.problem, initializer_of(scene), times, key=scene["key"], draws=DRAWS, **own)
+        return predict(
+            setup.problem, initializer_of(scene), times, key=scene["key"], draws=DRAWS, progress=False, **own
+        )
 
     return session.forecasts.get((name_of(scene | {"seeds": 1}), len(times)), make)
 

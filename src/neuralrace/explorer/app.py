@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neuralrace.errors import NeuralRaceError, RangeError
 from neuralrace.explorer import answers
@@ -39,10 +40,11 @@ HEADERS = {
     "referrer-policy": "no-referrer",
 }
 MOST_BYTES = 1 << 16  # of a request
+PATIENCE = 10.0  # seconds in which a request has to arrive
 
 
-def make_app(session: Session) -> Starlette:
-    """Return the application; it answers pages of its own host only."""
+def make_app(session: Session, patience: float = PATIENCE) -> Starlette:
+    """Return the application; it answers pages of its own host only. `state.busy` has the clients that it answers."""
     plotly = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
     async def page(_: Request) -> Response:
@@ -86,10 +88,49 @@ def make_app(session: Session) -> Starlette:
         Route("/api/training", training, methods=["POST"]),
     ]
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    busy: set[tuple[str, int]] = set()
+    bounded, guarded = Middleware(BoundedRequests, busy, patience), Middleware(BaseHTTPMiddleware, dispatch=_guard)
     handlers = dict.fromkeys((NeuralRaceError, Exception), _fail)
-    return Starlette(
-        routes=routes, middleware=[hosts, Middleware(BaseHTTPMiddleware, dispatch=_guard)], exception_handlers=handlers
-    )
+    app = Starlette(routes=routes, middleware=[bounded, hosts, guarded], exception_handlers=handlers)
+    app.state.busy = busy
+    return app
+
+
+class BoundedRequests:
+    """Read a request to its end before it is answered, and refuse one that is too long or too slow.
+
+    The rest of a long one is read and dropped: a connection that is closed while data arrive is reset, and the answer
+    lost.
+    """
+
+    def __init__(self, app: ASGIApp, busy: set[tuple[str, int]], patience: float) -> None:
+        self.app, self.busy, self.patience = app, busy, patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        body, size = b"", 0
+        message: Message = {"more_body": True}
+        self.busy.add(scope["client"])
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.patience):
+                    while message.get("more_body"):
+                        message = await receive()
+                        size += len(message.get("body", b""))
+                        body = body + message.get("body", b"") if size <= MOST_BYTES else b""
+            whole = iter([{"type": "http.request", "body": body}])
+
+            async def again() -> Message:
+                return next(whole, None) or await receive()
+
+            answer: ASGIApp = self.app
+            if size > MOST_BYTES:
+                answer = _mistake(f"a request may have at most {MOST_BYTES:,} bytes; got more", 413)
+            elif message.get("more_body"):
+                answer = _mistake(f"a request must arrive within {self.patience:g} s; it did not", 408)
+            await answer(scope, again, send)
+        finally:
+            self.busy.discard(scope["client"])
 
 
 async def _guard(request: Request, answer: RequestResponseEndpoint) -> Response:
@@ -104,7 +145,8 @@ async def _guard(request: Request, answer: RequestResponseEndpoint) -> Response:
 
 
 def _mistake(message: str, status: int) -> JSONResponse:
-    return JSONResponse({"error": " ".join(message.split())}, status)
+    unread = {"connection": "close"} if status in (408, 413) else None
+    return JSONResponse({"error": " ".join(message.split())}, status, unread)
 
 
 def _fail(_: Request | None, error: Exception) -> JSONResponse:
@@ -115,14 +157,9 @@ def _fail(_: Request | None, error: Exception) -> JSONResponse:
 
 
 async def _read(request: Request) -> tuple[str, Scene]:
-    """Return the page's name and the scene; a body that is too long is refused, whatever length was announced."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            raise RangeError(f"a request may have at most {MOST_BYTES:,} bytes; got more")
+    """Return the page's name and the scene."""
     try:
-        given = json.loads(body)
+        given = json.loads(await request.body())
     except (ValueError, RecursionError):
         raise RangeError("a request must be JSON; it was not") from None
     if not isinstance(given, dict):

@@ -140,8 +140,8 @@ def _gate(problem: Problem, node: str) -> np.ndarray:
 
 def initializer_of(scene: Scene) -> initial.Initializer:
     """Return the initializer."""
-    made = {"gaussian": initial.gaussian, "orthogonal": initial.orthogonal}[scene["initial"]]
-    return made(scene["scale"])
+    made: initial.Initializer = getattr(initial, scene["initial"])(scene["scale"])
+    return made
 
 
 def frames_of(scene: Scene, setup: Setup) -> np.ndarray:

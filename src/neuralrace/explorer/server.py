@@ -1,13 +1,20 @@
 """Start the server on this machine and open the page."""
 
+import asyncio
 import importlib.util
 import os
 import socket
 import sys
 import threading
 import webbrowser
+from typing import TYPE_CHECKING, Any, cast
 
 from neuralrace.errors import RangeError, ResourceError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from neuralrace.explorer.session import Session
 
 PORT = 8642
 GRACE, INTERRUPTED = 0.5, 130  # seconds for the last words, and the status of a command that was interrupted
@@ -22,9 +29,6 @@ def serve(port: int | None = None, browser: bool = True) -> None:
             f"the explorer needs {', '.join(missing)}: install them with pip install 'neuralrace[explorer]'"
         )
     listening = _listen(port)
-    import uvicorn
-
-    from neuralrace.explorer.app import make_app
     from neuralrace.explorer.presets import compile_ahead
     from neuralrace.explorer.session import Session
 
@@ -33,12 +37,8 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     threading.Thread(target=compile_ahead, args=(session,), name="compiling ahead").start()
     if browser:
         threading.Timer(0.5, webbrowser.open, (address,)).start()
-    # bugs are answered; uvicorn would also log the requests that Ctrl-C cuts off
-    settings = uvicorn.Config(
-        make_app(session), log_level="critical", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
-    )
     try:
-        uvicorn.Server(settings).run(sockets=[listening])
+        make_server(session).run(sockets=[listening])
     except KeyboardInterrupt:  # compiling cannot be stopped, and the process would wait for it
         end = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
         end.daemon = True  # a process that has ended by then needs no help
@@ -47,6 +47,50 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     finally:
         session.close()
         listening.close()
+
+
+def make_server(session: "Session", patience: float | None = None) -> "uvicorn.Server":
+    """Return the server. patience: seconds in which a request has to arrive (10).
+
+    uvicorn itself waits without end for the first request of a connection, and for the rest of one.
+    """
+    import uvicorn
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    from neuralrace.explorer.app import PATIENCE, make_app
+
+    seconds = PATIENCE if patience is None else patience
+    app, base = make_app(session, seconds), cast(Any, AutoHTTPProtocol)
+
+    class Patient(base):  # type: ignore[misc, valid-type]
+        """Close a connection over which nothing came for some seconds, unless its request is being answered."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self.line, self.client_address = transport, transport.get_extra_info("peername")
+            self.expect()
+
+        def data_received(self, data: bytes) -> None:
+            self.silence.cancel()
+            self.expect()
+            super().data_received(data)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self.silence.cancel()
+            super().connection_lost(error)
+
+        def expect(self) -> None:
+            self.silence = asyncio.get_running_loop().call_later(seconds, self.give_up)
+
+        def give_up(self) -> None:
+            if self.client_address in app.state.busy:
+                self.expect()
+            else:
+                self.line.close()
+
+    # bugs are answered; uvicorn would also log the requests that Ctrl-C cuts off
+    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "lifespan": "off"}
+    return uvicorn.Server(uvicorn.Config(app, http=Patient, timeout_graceful_shutdown=1, **quiet))
 
 
 def _listen(port: int | None) -> socket.socket:

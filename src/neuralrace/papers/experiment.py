@@ -25,6 +25,7 @@ from neuralrace.io import code_version, load_dataset, make_folder, save_dataset,
 from neuralrace.papers.claims import Claim
 from neuralrace.papers.registry import Listed
 from neuralrace.plotting import lay_out
+from neuralrace.progress import Meter
 from neuralrace.settings import entry_of, in_words, read_setting
 
 SIZES = ("full", "tiny")
@@ -117,7 +118,8 @@ class Experiment(Listed):
                 stored = xarray.Dataset()
             if all(stored.attrs.get(key) == value for key, value in stamp.items()):
                 return Result(self, size, settings, stored)
-        data = self.compute(settings).assign_attrs(stamp)
+        with Meter(self.name):
+            data = self.compute(settings).assign_attrs(stamp)
         if path is not None:
             save_dataset(data, path)
         return Result(self, size, settings, data)

@@ -13,6 +13,7 @@ from neuralrace.errors import GateError, RangeError, WeightError, require_count,
 from neuralrace.gates import Gates
 from neuralrace.initial import Initializer
 from neuralrace.problem import Problem, side_by_side
+from neuralrace.progress import Meter
 from neuralrace.reln.modules import (
     Modules,
     examples_of,
@@ -100,7 +101,12 @@ class Modular:
 
 
 def discover(
-    run: Trajectory, modules: int | str = "auto", *, stretches: Sequence[int] = STRETCHES, key: int = 0
+    run: Trajectory,
+    modules: int | str = "auto",
+    *,
+    stretches: Sequence[int] = STRETCHES,
+    key: int = 0,
+    progress: bool = True,
 ) -> Modular:
     """Find the modules of ReLU networks: the same that `explain` reports.
 
@@ -109,12 +115,13 @@ def discover(
     modules: how many in each hidden layer, fewer where there are fewer patterns, or "auto": the fewest whose replay
     explains the run. A replay trains the networks again, from their own initial weights, with the gates of the modules
     imposed. stretches: numbers of stretches of time with constant gates that are tried, each a divisor of the next;
-    with several hidden layers gates never change.
+    with several hidden layers gates never change. progress: as in `train`.
     """
     count, network, rate = check_modules(modules), network_of(run), run.settings["learning_rate"]
     steps, seeds = np.asarray(run.data["step"].values), range(len(run.loss))
     initial, final = [run.initial_weights(seed) for seed in seeds], [run.weights(seed) for seed in seeds]
-    rows = replay(network, initial, samples_of_run(network, run), run, steps, float(rate), count, stretches, key)
+    with Meter("replaying modules", shown=progress):
+        rows = replay(network, initial, samples_of_run(network, run), run, steps, float(rate), count, stretches, key)
     chosen = fewest(rows)
     found = _describe(network, chosen.gatings[-1], final, recorded_weights(run))
     return Modular(found, network, run.time, chosen, rows)
@@ -130,6 +137,7 @@ def predict_modules(
     draws: int = 2,
     key: Any = None,
     evaluate: Mapping[str, Any] | None = None,
+    progress: bool = True,
 ) -> Modular:
     """Predict which modules a ReLU network will form, how large they become, and what each writes.
 
@@ -143,8 +151,8 @@ def predict_modules(
     require_relu_chain(network)
     count, dynamics = check_modules(modules), "flow" if learning_rate is None else "descent"
     methods = Representatives(), NetworkFlow()
-    how: dict[str, Any] = {"learning_rate": learning_rate, "dynamics": dynamics, "draws": draws, "evaluate": evaluate}
-    forecast = predict(network, initial, times, methods, key, **how)
+    how: dict[str, Any] = {"learning_rate": learning_rate, "dynamics": dynamics, "draws": draws, "progress": progress}
+    forecast = predict(network, initial, times, methods, key, evaluate=evaluate, **how)
     if not np.isfinite(forecast.losses).all():
         raise RangeError(f"the forecast diverges at learning_rate={learning_rate:.3g}: give a smaller one")
     graph, rate = network.architecture, learning_rate
@@ -159,7 +167,9 @@ def predict_modules(
     followed = network if forecast.simulated is None else forecast.simulated
     each = graph.nodes[graph.hidden[0]] / followed.architecture.nodes[graph.hidden[0]]
     curve = Line(moments, np.interp(moments, forecast.time, forecast.loss))
-    rows = replay(followed, [draw[0] for draw in sets], neuron_samples(followed, weights), curve, steps, rate, count)
+    with Meter("replaying modules", shown=progress):
+        begin = [draw[0] for draw in sets]
+        rows = replay(followed, begin, neuron_samples(followed, weights), curve, steps, rate, count)
     chosen = fewest(rows)
     described = _describe(followed, chosen.gatings[-1], [draw[-1] for draw in sets], weights, each)
     return Modular(described, network, moments, chosen, rows, forecast)

@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralrace.activations import LeakyReLU
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.arrays import real_array
+from neuralrace.arrays import real_array, require_unmasked
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
     GateError,
@@ -27,6 +27,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.gates import Gates
+from neuralrace.initial import seed_words
 from neuralrace.problem import BIAS, Problem, side_by_side
 from neuralrace.task import Task
 from neuralrace.trajectory import Trajectory
@@ -62,6 +63,7 @@ def find_modules(samples: Any, count: int, key: int = 0) -> Modules:
 
     samples: (..., N) from 0 to 1, the gates of neurons, at one record or at many. key: of the starts.
     """
+    require_unmasked("gates", samples, GateError)
     gates, size = np.asarray(samples), require_count("modules", count)
     if gates.dtype.kind not in "fiub" or not gates.ndim or not gates.size:
         raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")
@@ -85,7 +87,7 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0, m
         return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
     # the strongest samples, `most` numbers and at least 1024 samples, from six starts
     strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, most // examples)]
-    random = np.random.default_rng([key, count])
+    random = np.random.default_rng([*seed_words(key), count])
     among = both[strong]
     own = among[:, :examples] / np.where(among[:, examples:] > 0, among[:, examples:], 1.0)
     tries = [_descend(among, own, count, random) for _ in range(6)]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
+from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind, require_number
 from neuralrace.initial import ByShape, Initializer, gaussian
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import gated_problem
@@ -67,6 +67,7 @@ def race(
     neurons: int = 120,
     draws: int = 2,
     key: Any = 0,
+    progress: bool = True,
 ) -> Ranking:
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
@@ -79,6 +80,8 @@ def race(
     require_kind("candidates", candidates, Mapping, ProblemError)
     if not candidates:
         raise ProblemError("a race needs at least one candidate; none was given")
+    if criterion is not None:
+        require_number("criterion", criterion)
     drawn = gaussian(0.005 / neurons) if initial is None else initial  # P2 Fig 4
     entered: dict[str, tuple[Problem, Initializer]] = {}
     rates: dict[str, float] = {}
@@ -101,7 +104,7 @@ def race(
     for doublings in range(8):  # until some candidate meets the criterion in the first half of the time
         moments = np.linspace(0.0, end * 2**doublings, 401) if times is None else times
         forecasts = {
-            name: predict(problem, own, moments, methods, draws=draws, key=key, rtol=1e-4)
+            name: predict(problem, own, moments, methods, draws=draws, key=key, rtol=1e-4, progress=progress)
             for name, (problem, own) in entered.items()
         }
         level = 0.5 * max(float(one.loss[0]) for one in forecasts.values()) if criterion is None else float(criterion)

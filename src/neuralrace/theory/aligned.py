@@ -28,7 +28,7 @@ from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.linear import own_vectors
 from neuralrace.theory.flow.method import start_flow
-from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Solution
+from neuralrace.theory.integration.solution import KEPT_UNKNOWNS, Solution
 from neuralrace.theory.integration.system import System
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import SMALL, modes_at_rest, plainly_turning, reduced_outcome, reduced_system

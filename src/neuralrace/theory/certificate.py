@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 
 from neuralrace.errors import require_known, shortened
 
 CHECKED = "checked against the flow"
+STEPPED = "step by step"
 SADDLE = "all initial strengths are zero: a saddle, where the loss stays that of output zero"
 
 
@@ -92,14 +94,36 @@ class Certificate:
     def __contains__(self, name: object) -> bool:
         return any(name in (row.name, row) for row in self.assumptions)
 
-    def __str__(self) -> str:
+    @property
+    def _outcome(self) -> str:
         state = "holds" if self.holds else "does NOT hold"
         distance = "not checked against the flow" if self.checked is None else f"{self.checked:.2g} from the exact flow"
-        lines = [f"method: {self.method} ({state}; {distance})"]
+        distance = "a simulation, step by step" if STEPPED in self else distance
+        return f"method: {self.method} ({state}; {distance})"
+
+    @property
+    def _remarks(self) -> list[str]:
+        """Why stronger methods do not apply, and other facts."""
+        ways = (f" with {entry.way}" if entry.way else "" for entry in self.declined)
+        declined = [f"not {one.method}{way}: {one.failed.reason}" for one, way in zip(self.declined, ways, strict=True)]
+        return declined + [f"note: {note}" for note in self.notes]
+
+    def __str__(self) -> str:
+        lines = [self._outcome]
         for title, needed in (("required", True), ("measured only", False)):
             rows = [f"    {row}" for row in self.assumptions if row.needed is needed]
             lines += [f"  {title}:", *rows] if rows else []
-        for entry in self.declined:
-            way = f" with {entry.way}" if entry.way else ""
-            lines.append(f"  not {entry.method}{way}: {entry.failed.reason}")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return "\n".join(lines + [f"  {remark}" for remark in self._remarks])
+
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook, as a table."""
+        verdicts = (("holds" if row.holds else "FAILS") if row.needed else "measured only" for row in self)
+        head = ("assumption", "verdict", "residual", "tolerance", "where")
+        rows = [
+            (row.name, verdict, f"{row.residual:.2g}", f"{row.tolerance:.2g}" if row.needed else "", row.detail)
+            for row, verdict in zip(self, verdicts, strict=True)
+        ]
+        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in (head, *rows))
+        table = "".join(f"<tr>{line}</tr>" for line in lines)
+        remarks = "<br>".join(map(escape, self._remarks))
+        return f"<p>{escape(self._outcome)}</p><table>{table}</table><p>{remarks}</p>"

@@ -27,11 +27,15 @@ from neuralrace.trajectory import Trajectory
 
 
 class Learned(NamedTuple):
-    """When a mode of a path reached half of its final strength; infinite if it was not learned."""
+    """When a mode of a path reached half of its final strength; infinite if it was not learned.
+
+    step: of a training with the learning rate of the forecast, None where that was not given.
+    """
 
     path: Path
     mode: int
     time: float
+    step: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +49,10 @@ class Modes:
     linear: bool = True
 
     def require_linear(self) -> None:
-        """Refuse networks with activations, where a path is not a product of matrices."""
+        """Refuse simulations of networks, where a path is not a product of matrices, or has no modes of its own."""
         if not self.linear:
             raise ProblemError(
-                "modes of paths, and their order, require linear nodes; this network has activations: look at "
+                "modes of paths, and their order, require linear nodes, squared error and no optimizer: look at "
                 "weights(), outputs() or modes.edge(e)"
             )
 
@@ -154,13 +158,13 @@ class Forecast(Trajectory):
         self.modes.require_linear()
         strengths = [np.abs(values) for values in self.modes.of_paths(self.modes.paths)]
         scale = max((float(values.max(initial=0.0)) for values in strengths), default=0.0)
-        found = []
+        found, rate = [], self.settings["learning_rate"]
         for path, values in zip(self.modes.paths, strengths, strict=True):
             for mode, strength in enumerate(values):
                 final, time = strength[-1], float("inf")
                 if final > 0 and (final > 2 * strength[0] or final > 1e-2 * scale):  # it left its start
                     time = float(self.time[int(np.argmax(strength >= 0.5 * final))])
-                found.append(Learned(path, mode, time))
+                found.append(Learned(path, mode, time, rate and float(np.rint(time / rate))))
         return tuple(sorted(found, key=lambda entry: entry.time))
 
 

@@ -13,7 +13,8 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.errors import require_count, require_number
 from neuralrace.initial import Decoupled, Initializer
-from neuralrace.memory import require_memory
+from neuralrace.memory import require_size
+from neuralrace.objectives import Objective, Squared
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.certificate import SADDLE, Assumption
@@ -29,9 +30,10 @@ class Request:
 
     make_statistics: of linear nodes. problem: the network with its examples, given only to methods that
     need them. linear: no node has an activation, and no neuron a gate of its own. initial: checked sets of weights, or
-    an initializer. draw: draws weights from it, `draws` times from the stream. learning_rate: the planned step size.
-    descent: the same for dynamics="descent", else None. tolerance: of assumptions that must be exact. Statistics and
-    weights are computed on first use.
+    an initializer. draw: draws weights from it, `draws` times from the stream. learning_rate: the planned step size,
+    or the time of a step of the optimizer. descent: the same where steps are forecast, None for the flow. flow_first:
+    whether the flow may be taken instead of very many steps. tolerance: of assumptions that must be exact. Statistics
+    and weights are computed on first use.
     """
 
     architecture: Architecture
@@ -49,6 +51,9 @@ class Request:
     max_steps: int
     tolerance: float
     check: bool | Literal["auto"] = "auto"
+    objective: Objective = field(default_factory=Squared)
+    optimizer: Any = None
+    flow_first: bool = False
     reduced: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)  # systems that methods share
 
     @cached_property
@@ -62,10 +67,17 @@ class Request:
         if isinstance(self.initial, tuple):
             return self.initial
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
-        size = self.architecture.weight_count
-        require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
+        require_size([self], count, "draws", evaluations=len(self.times))
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(dict(self.draw(key)) for key in keys)
+
+    @property
+    def plain(self) -> Assumption:
+        """Squared error under gradient descent, which most methods assume."""
+        if self.optimizer is not None:
+            return Assumption("gradient descent", 1.0, 0.0, "an optimizer was given")
+        other = self.objective != Squared()
+        return Assumption("squared error", float(other), 0.0, f"the loss is {self.objective.name}")
 
     @property
     def end(self) -> float:
@@ -99,6 +111,7 @@ class Method(ABC, Generic[Prepared]):
 
     name: ClassVar[str]
     linear: ClassVar[bool] = True  # works from the statistics of linear nodes; otherwise from the examples
+    general: ClassVar[bool] = False  # for any loss and any optimizer; otherwise squared error and gradient descent
     last: ClassVar[bool] = False  # gives a forecast even where its check fails; the certificate then does not hold
     force: bool = False
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from neuralrace._engine.evaluation import make_evaluation, over_time
+from neuralrace._engine.optimizer import check_optimizer
 from neuralrace.architecture import check_weights
 from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Edge
@@ -23,8 +24,10 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initializer, as_key, draw
+from neuralrace.initial import Initializer, absolute, as_key, draw
+from neuralrace.objectives import Objective, Squared, as_objective
 from neuralrace.problem import Problem, problems_to_evaluate
+from neuralrace.progress import Meter
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
@@ -57,13 +60,16 @@ def predict(
     key: Any = None,
     *,
     learning_rate: float | None = None,
-    dynamics: str = "flow",
+    loss: str | Objective = "squared",
+    optimizer: Any = None,
+    dynamics: str = "auto",
     draws: int | None = None,
     rtol: float | None = None,
     max_steps: int = 100_000,
     tolerance: float = 1e-6,
     check: bool | Literal["auto"] = "auto",
     evaluate: Mapping[str, Any] | None = None,
+    progress: bool = True,
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
@@ -80,16 +86,21 @@ def predict(
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
     False: never, and then the certificate rests on the assumptions alone. evaluate: name -> other examples (a task, or
     a problem of the same graph with their gates; with statistics alone, their statistics), whose loss and accuracy are
-    predicted as well, `forecast.evaluated`.
+    predicted as well, `forecast.evaluated`. progress: say on standard error what is being computed, when it takes more
+    than two seconds.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     at = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
+    if optimizer is not None:
+        rate, optimizer = rate or 1.0, check_optimizer(optimizer)
     architecture, problem = network.architecture, network if isinstance(network, Problem) else None
     others = _checked_evaluate(network, evaluate)
     linear = problem is None or not (problem.activations or problem.gates.neurons)
-    methods = _named(method, linear)
-    given: Any = initial
+    objective = as_objective(loss, None if problem is None else problem.task)
+    plain = objective == Squared() and optimizer is None
+    methods = _named(method, linear and plain)
+    given: Any = absolute(initial, network)
     if not callable(initial):
         sets = [initial] if isinstance(initial, Mapping) else initial
         if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
@@ -98,7 +109,7 @@ def predict(
                 f"{shortened(initial)}"
             )
         given = tuple(check_weights(architecture, one) for one in sets)
-    if not linear and draws is None:
+    if not (linear and plain) and draws is None:
         neurons = sum(architecture.nodes[node] for node in architecture.hidden)
         draws = int(np.clip(np.ceil(1400 / max(neurons, 1)), 2, DRAWS))  # 1,400 neurons in all
     if not (isinstance(check, bool | np.bool_) or (isinstance(check, str) and check == "auto")):
@@ -114,17 +125,20 @@ def predict(
         draws=DRAWS if draws is None else require_count("draws", draws),
         times=at,
         learning_rate=rate,
-        descent=_checked_descent(rate, dynamics, at),
+        descent=_checked_descent(rate, dynamics, at, linear, plain),
         rtol=(1e-6 if linear else ACTIVATED_RTOL) if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
         check="auto" if isinstance(check, str) else bool(check),
+        objective=objective,
+        optimizer=optimizer,
+        flow_first=plain and dynamics == "auto",
     )
     overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # descent may diverge
-    with np.errstate(over=overflow, invalid=overflow):
-        name, outcome, declined = _climb(request, methods)
+    with Meter("predicting", shown=progress) as meter, np.errstate(over=overflow, invalid=overflow):
+        name, outcome, declined = _climb(request, methods, meter)
         rows, notes = outcome.assumptions, list(outcome.notes)
-        if linear and rate is not None:
+        if linear and plain and rate is not None:
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0], request.descent is None))
     finite = np.isfinite(outcome.losses).all(axis=1)
     if not finite.all():
@@ -134,18 +148,19 @@ def predict(
     certificate = Certificate(name, rows, declined, tuple(dict.fromkeys(notes)))
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
+    settings |= {"loss": objective.name, "optimizer": None if optimizer is None else "an optax transformation"}
     settings |= {"method": certificate.method, "certificate": str(certificate)}
     steps = np.arange(len(at)) if rate is None else np.rint(at / rate).astype(int)
     losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the remaining loss can fall below zero
     status = np.where(finite, STATUS.index("running"), STATUS.index("diverged"))
     return Forecast(
         make_dataset(
-            at, steps, {"loss": (("seed", "time"), losses)} | _evaluated(others, outcome, at), status, settings
+            at, steps, {"loss": (("seed", "time"), losses)} | _evaluated(others, outcome, request), status, settings
         ),
         problem=problem,
         certificate=certificate,
         architecture=architecture,
-        modes=Modes(at, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
+        modes=Modes(at, outcome.paths, tuple(architecture.edges), outcome.draws, linear and plain),
         reduction=outcome.reduction,
         simulated=outcome.simulated,
     )
@@ -167,10 +182,13 @@ def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool
     return tuple(rung for rung in named if rung.linear == linear) or named
 
 
-def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
+def _climb(
+    request: Request, methods: tuple[Method[Any], ...], meter: Meter
+) -> tuple[str, Outcome, tuple[Declined, ...]]:
     """Return the name and the outcome of the first method that applies, and the methods before it."""
     declined: dict[Declined, None] = {}
     for method in methods:
+        meter.label = f"predicting by {method.name}"
         outcome = _attempt(method, request)
         if isinstance(outcome, Outcome):
             return method.name, outcome, tuple(declined)
@@ -179,19 +197,16 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
         raise AssumptionError("at least one method is required; none was given: use method='auto'")
     _ = request.weights  # raises where the initializer has none for this network, the reason why no method applies
     advice, forced = "use method='auto'", replace(method, force=True)
-    forcible = not method.force and (request.linear or not method.linear)
-    if forcible and forced.setup(request)[1] is not None:
+    if not method.force and _unsuited(method, request) is None and forced.setup(request)[1] is not None:
         advice += f", or force it with {forced!r}"
     raise AssumptionError(f"{list(declined)[-1].failed.reason}: {advice}")
 
 
 def _attempt(method: Method[Prepared], request: Request) -> Outcome | Declined:
     """Return the outcome with everything that was assumed or measured, or the assumption that fails."""
-    if method.linear and not request.linear:
-        activated = {} if request.problem is None else request.problem.activations
-        found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
-        curved = Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
-        return Declined(method.name, curved)
+    unsuited = _unsuited(method, request)
+    if unsuited is not None:
+        return Declined(method.name, unsuited)
     rows, prepared = method.setup(request)
     failed = first_failing(rows)
     if failed is not None and (prepared is None or not method.force):
@@ -209,6 +224,15 @@ def _attempt(method: Method[Prepared], request: Request) -> Outcome | Declined:
     return replace(outcome, assumptions=rows, notes=notes)
 
 
+def _unsuited(method: Method[Any], request: Request) -> Assumption | None:
+    """What a method assumes of every network and training that it is for, if it does not hold."""
+    if method.linear and not request.linear:
+        activated = {} if request.problem is None else request.problem.activations
+        found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
+        return Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
+    return None if method.general or request.plain.holds else request.plain
+
+
 def _checked_evaluate(network: Problem | PathStatistics, evaluate: Any) -> dict[str, Problem | PathStatistics]:
     """The other examples to evaluate, or their statistics."""
     given = dict(evaluate) if isinstance(evaluate, Mapping) else evaluate
@@ -223,14 +247,16 @@ def _checked_evaluate(network: Problem | PathStatistics, evaluate: Any) -> dict[
 
 
 def _evaluated(
-    others: Mapping[str, Problem | PathStatistics], outcome: Outcome, times: np.ndarray
+    others: Mapping[str, Problem | PathStatistics], outcome: Outcome, request: Request
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Loss and accuracy on other examples, at the predicted weights of every draw."""
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    times, objective = request.times, request.objective
     for name, other in others.items():
         if isinstance(other, Problem):
+            objective.check(other.task)
             sizes = other.architecture.nodes if outcome.simulated is None else outcome.simulated.architecture.nodes
-            evaluation = make_evaluation(other.resized(sizes))
+            evaluation = make_evaluation(other.resized(sizes), objective.rows, moments=objective.compresses)
             draws = [over_time(evaluation, draw.weights(times)) for draw in outcome.draws]
         else:
             draws = [{"loss": np.array([other.loss(w) for w in draw.weights(times)])} for draw in outcome.draws]
@@ -256,15 +282,20 @@ def _checked_times(times: Any) -> np.ndarray:
     return found
 
 
-def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> float | None:
-    if dynamics not in ("flow", "descent"):
-        raise UnknownNameError(f"there is no dynamics {dynamics!r}; {nearest(dynamics, ('flow', 'descent'))}")
-    if dynamics == "flow":
+def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray, linear: bool, plain: bool) -> float | None:
+    """The size of the steps that are forecast, or None for the flow."""
+    if dynamics not in ("auto", "flow", "descent"):
+        raise UnknownNameError(f"there is no dynamics {dynamics!r}; {nearest(dynamics, ('auto', 'flow', 'descent'))}")
+    if not plain and dynamics == "flow":
+        raise RangeError("the flow is that of squared error without an optimizer: leave out dynamics")
+    if not plain and rate is None:
+        raise RangeError("a loss other than squared error is forecast by steps: give learning_rate or an optimizer")
+    if dynamics == "flow" or (dynamics == "auto" and plain and (linear or rate is None)):
         return None
     if rate is None:
         raise RangeError("gradient descent needs its step size: give learning_rate, or use dynamics='flow'")
     off = np.abs(np.rint(times / rate) * rate - times) > 1e-6 * rate
-    if off.any():
+    if off.any() and dynamics == "descent":
         raise RangeError(
             f"with dynamics='descent' every time must be a whole number of steps of {rate:g}; "
             f"{times[int(np.argmax(off))]:g} is not: give times = learning_rate * steps"

@@ -14,6 +14,7 @@ from neuralrace._engine.subspace import Bases, lift
 from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
+from neuralrace.memory import require_size
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory.certificate import Assumption
@@ -59,6 +60,7 @@ class Representatives(Method["Spans"]):
         assert isinstance(request.initial, Gaussian)
         width = prepared.problem.architecture.nodes[prepared.hidden]
         count = min(self.most, width)
+        require_size([prepared.network(count)], request.draws, "draws", evaluations=len(request.times))
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(prepared, request.initial, count, width, stream) for stream in streams]
         each = "the whole layer" if count == width else f"each for {width / count:.4g} of {width}"

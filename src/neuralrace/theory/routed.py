@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.arrays import float64
+from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.solution import Solution
 from neuralrace.theory.integration.system import System
 
 State = tuple[jax.Array, jax.Array, jax.Array]  # encoders (M, width), hidden (depth - 2, width, width), decoders
@@ -29,14 +29,14 @@ def wide_errors(pairs: Any, gain: float, end: float, variance: float = 1.0, dept
     learning_rate * step for the loss that is the mean over trained pairs. variance: of the inputs along the mode, whose
     strength has to reach one. depth: layers of weights.
     """
-    trained = np.asarray(pairs, dtype=np.float64)
+    trained = real_array("pairs", pairs, RangeError)
     if trained.ndim != 2 or len(set(trained.shape)) != 1 or not np.isin(trained, (0, 1)).all() or not trained.any():
         raise RangeError("pairs must be a square matrix of booleans with at least one that is trained: see tasks.pairs")
     layers, scale = require_count("depth", depth, least=2), require_number("gain", gain, above=0.0)
     flow = WideFlow(trained, np.asarray(require_number("variance", variance, above=0.0)))
     both = scale * np.eye(2 * len(trained))
     start = both[: len(trained)], np.stack([both] * layers)[2:], both[len(trained) :]
-    last = integrate(flow, start, require_number("end", end, least=0), rtol=1e-6, max_steps=100_000).last
+    last = Solution(flow, start, 1e-6, 100_000, always=0).curve(require_number("end", end, least=0)).last
     return np.asarray(flow.errors(last))
 
 

@@ -40,7 +40,8 @@ def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:
 def regime(rate: float, times: np.ndarray, values: Sequence[float], needed: bool) -> Assumption:
     """A planned step size against the sharpness at some times: below 2 / rate descent follows the flow."""
     worst = int(np.argmax(values))
-    before = f"{values[0]:.3g} at the start, {values[worst]:.3g} at its largest (time {times[worst]:.4g}) and "
+    when = f"time {times[worst]:.4g}, step {times[worst] / rate:,.0f}"
+    before = f"{values[0]:.3g} at the start, {values[worst]:.3g} at its largest ({when}) and "
     detail = f"rate * sharpness; the sharpness is {before if len(values) > 1 else ''}{values[-1]:.3g} at the end"
     return Assumption("flow regime", rate * max(values), 2.0, detail, needed)
 

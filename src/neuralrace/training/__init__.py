@@ -1,7 +1,7 @@
 """Gradient descent on examples, for networks with gates and with activations."""
 
+from neuralrace.objectives import Objective, Squared
 from neuralrace.problem import ReLUNetwork
-from neuralrace.training.objectives import Objective, Squared
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import Descent, Momentum, Rule, make_rule
 from neuralrace.training.train import Condition, train, train_together

@@ -10,16 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.example_rows import carrying_gates, edge_gates
+from neuralrace._engine.example_rows import edge_gates
 from neuralrace._engine.network import Matrices, Network, OutputRows, Stacks
 from neuralrace._engine.plan import make_network
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.gates import Gates
+from neuralrace.objectives import Objective, planned
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.training.objectives import Objective
 
 Parameters = Any  # a tree of arrays
 
@@ -168,7 +168,7 @@ def make_learner(
         common_edges = _always_open_edges(problem, folded)
         closed = {edge: np.zeros(len(problem.task)) for edge in problem.architecture.edges if edge not in common_edges}
         gates = Gates(problem.gates.nodes, {**problem.gates.edges, **closed})
-        common = _planned(Problem(problem.architecture, problem.task, gates, problem.activations), objective)
+        common = planned(Problem(problem.architecture, problem.task, gates, problem.activations), objective)
     if batch_size is not None:
         partly = {edge: gate for edge, gate in folded.items() if not (gate == 1).all()}
         task, neurons = problem.task, dict(problem.gates.neurons)
@@ -184,28 +184,13 @@ def make_learner(
         architecture=problem.architecture,
         objective=objective,
         example_count=len(problem.task),
-        network=_planned(problem, objective),
+        network=planned(problem, objective),
         common=common,
         common_edges=common_edges,
         batch=batch,
         examples=examples,
         everything=problem.every_example if every_example else None,
     )
-
-
-def _planned(problem: Problem, objective: Objective) -> Network:
-    """The network on as few rows as the objective allows, with the loss that no weights can change."""
-    if objective.compresses:
-        return problem.network
-    counted = problem.with_weight
-    carrying = carrying_gates(problem.architecture, counted.task, counted.gates)
-    constant = 0.0
-    for node, rows in counted.task.targets.items():
-        reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
-        if not reached.all():
-            silent = jnp.asarray(rows[~reached])
-            constant += float(counted.task.weights[~reached] @ objective.rows(jnp.zeros_like(silent), silent))
-    return replace(problem.examples_apart, constant_loss=np.asarray(constant))
 
 
 def _always_open_edges(problem: Problem, folded: Mapping[Edge, np.ndarray]) -> tuple[Edge, ...]:

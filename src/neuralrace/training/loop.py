@@ -67,6 +67,7 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
         every = require_count("every", every)
         recorded = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     else:
+        require_memory("at, the steps to record,", 40 * len(at) if hasattr(at, "__len__") else 0, "give fewer of them")
         recorded = np.unique(np.asarray(at))
         whole = len(recorded) > 0 and recorded.dtype.kind in "iu"
         if not whole or recorded[0] < 0 or recorded[-1] > steps:
@@ -315,7 +316,7 @@ def run(
                 training.state = after
             diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
             training.next = last + 1 if diverged else stop
-            meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * seeds)
+            meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * len(programs))
             # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
             count = int(np.clip(count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6), 1, 8 * count))
             if watchers:

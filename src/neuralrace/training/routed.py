@@ -17,9 +17,9 @@ from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
 from neuralrace.axes import Array, Edge, Weights
 from neuralrace.errors import ProblemError, require_count, require_kind
+from neuralrace.objectives import Objective
 from neuralrace.tasks.images import RoutedImages
 from neuralrace.training.learner import Learner
-from neuralrace.training.objectives import Objective
 
 OUTPUTS_AT_ONCE = 4_000_000  # numbers: outputs of all pairs for the images that are evaluated at once
 LOSS_IMAGES = 64  # training images that the recorded loss is over, where training goes by mini-batches

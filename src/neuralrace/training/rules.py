@@ -1,7 +1,6 @@
 """Update rules: how the gradient moves the weights; pytrees whose numbers are leaves."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -11,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from neuralrace._engine.optimizer import check_optimizer, optimizer_start, optimizer_step
 from neuralrace.axes import Array
-from neuralrace.errors import RangeError, WeightError, require_number, shortened
+from neuralrace.errors import RangeError, require_number
 from neuralrace.training.learner import Learner, Parameters
 
 
@@ -81,15 +81,15 @@ class Optax(Rule):
 
     def start(self, learner: Learner, parameters: Parameters) -> Any:
         """Make the optimizer's own state."""
-        return _working(self.optimizer.init, learner.unpack(parameters))
+        return optimizer_start(self.optimizer, learner.unpack(parameters))
 
     def move(
         self, learner: Learner, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
     ) -> tuple[Parameters, Any]:
         """Take the optimizer's own step."""
-        weights = learner.unpack(parameters)
-        updates, memory = _working(self.optimizer.update, learner.unpack(slope), memory, weights)
-        return learner.pack(optax.apply_updates(weights, updates)), memory
+        weights, slope = learner.unpack(parameters), learner.unpack(slope)
+        weights, memory = optimizer_step(self.optimizer, slope, memory, weights)
+        return learner.pack(weights), memory
 
     def as_data(self) -> dict[str, Any]:
         """Name the rule; an optimizer cannot be described."""
@@ -103,20 +103,4 @@ def make_rule(learning_rate: Any, optimizer: Any) -> tuple[Rule, float]:
     rate = 1.0 if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     if optimizer is None:
         return Descent(np.asarray(rate)), rate
-    if not isinstance(optimizer, optax.GradientTransformation):
-        raise WeightError(
-            f"optimizer must be an optax gradient transformation such as optax.adam(1e-3); it was "
-            f"{type(optimizer).__name__}"
-        )
-    return Optax(optimizer), rate
-
-
-def _working(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except (TypeError, ValueError, KeyError) as error:
-        raise WeightError(
-            f"the optimizer must make a step from gradients and weights alone, and this one fails: "
-            f"{shortened(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) are "
-            "not supported; write schedules with jnp.where instead of if"
-        ) from error
+    return Optax(check_optimizer(optimizer)), rate

@@ -27,7 +27,8 @@ from neuralrace.errors import (
 )
 from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
-from neuralrace.memory import require_memory
+from neuralrace.memory import require_size
+from neuralrace.objectives import CrossEntropy, Objective, Squared, as_objective
 from neuralrace.problem import Problem, problems_to_evaluate
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
@@ -42,7 +43,6 @@ from neuralrace.training.loop import (
     run,
     shape_of,
 )
-from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_objective
 from neuralrace.training.records import OF_EXAMPLES, make_recorder
 from neuralrace.training.routed import RoutedNetwork, make_routed_learner, routed_evaluations
 from neuralrace.training.rules import Optax, Rule, make_rule
@@ -80,11 +80,11 @@ class Condition:
 @float64
 def train(
     network: Network,
-    initial: Initializer | Weights | Sequence[Weights],
+    initial: Initializer | Weights | Sequence[Weights] | Trajectory,
     learning_rate: Any = None,
     steps: int = 1000,
     *,
-    seeds: int = 1,
+    seeds: int | None = None,
     key: Any = 0,
     loss: str | Objective = "squared",
     optimizer: Any = None,
@@ -111,28 +111,35 @@ def train(
     are recorded at the same steps, `run.evaluated`. callback: called about twice a second with the step and the losses
     so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an interrupted
     training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights and times are
-    in 64 bits. A diverging seed is marked in `status` and does not stop the
-    others.
+    in 64 bits. A diverging seed is marked in `status` and does not stop the others.
+
+    An earlier run as `initial` is continued from its final weights, one set per seed, by default with as many seeds;
+    time, steps and the state of the optimizer start anew, and so do mini-batches: give another key for other ones.
     """
-    check_memory(network, steps, every if at is None else None, seeds)
+    require_kind("network", network, (Problem, RoutedNetwork), ProblemError)
+    if isinstance(initial, Trajectory):
+        initial = _final_weights(network, initial)
+    seeds = (len(initial) if isinstance(initial, list | tuple) else 1) if seeds is None else seeds
+    _check_size([network], steps, every if at is None else None, seeds)
     if callback is not None:
         require_call("callback", callback, "the step and the losses", 0, None)
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimizer)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size, evaluate=evaluate)
-    prepared = _prepare(condition, seeds, key, record)
     settings = _settings(condition, schedule, seeds, key, precision)
     watchers: list[Watcher] = []
     resume = None
-    if path is not None:
-        kept = Checkpoint(path, _identity(prepared, schedule, settings))
-        watchers, resume = [kept], kept.resume
-    if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
-        watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
-    with Meter("training", max(steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
-        training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
-    return _trajectory(prepared, training, settings, slice(None))
+    with Meter("training", steps, "steps", shown=progress) as meter:
+        prepared = _prepare(condition, seeds, key, record)
+        if path is not None:
+            kept = Checkpoint(path, _identity(prepared, schedule, settings))
+            watchers, resume = [kept], kept.resume
+        if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
+            watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
+        with in_precision(precision):
+            training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
+        return _trajectory(prepared, training, settings, slice(None))
 
 
 @float64
@@ -156,12 +163,8 @@ def train_together(
     require_kind("conditions", conditions, (list, tuple), ProblemError)
     for one in conditions:
         require_kind("each of the conditions", one, Condition, ProblemError)
-        check_memory(one.network, steps, every if at is None else None, seeds)
+    _check_size([one.network for one in conditions], steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
-    prepared = [_prepare(one, seeds, key, record) for one in conditions]
-    alike: dict[Any, list[Prepared]] = {}
-    for ready in prepared:
-        alike.setdefault(shape_of(ready.program), []).append(ready)
     found: dict[int, Trajectory] = {}
 
     def train_group(group: list[Prepared]) -> None:
@@ -172,31 +175,22 @@ def train_together(
             mine = slice(place * seeds, (place + 1) * seeds)
             found[id(one)] = _trajectory(one, training, settings, mine, keep_weights)
 
-    work = max(steps, 1) * seeds * max(len(prepared), 1)
-    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(2) as pool:
+    with Meter("training", steps * len(conditions), "steps", shown=progress) as meter, ThreadPoolExecutor(2) as pool:
+        prepared = [_prepare(one, seeds, key, record) for one in conditions]
+        alike: dict[Any, list[Prepared]] = {}
+        for ready in prepared:
+            alike.setdefault(shape_of(ready.program), []).append(ready)
         list(pool.map(train_group, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
 
 
-def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
-    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
-
-    Only memory that is certainly needed is counted, so no feasible training is refused.
-    """
+def _check_size(networks: Sequence[Any], steps: Any, every: Any, seeds: Any) -> None:
+    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given."""
     count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
     if last >= 1 << 31:  # they are counted in 32 bits
         raise RangeError(f"steps must be at most {2**31 - 1:,}; it was {last:,}: a larger learning_rate needs fewer")
     evaluations = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
-    if not isinstance(network, Problem | RoutedNetwork):
-        return  # refused elsewhere
-    weights = network.architecture.weight_count
-    smaller = "give fewer seeds, fewer neurons, or fewer steps"
-    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * 3 * count * weights, smaller)
-    require_memory(
-        f"the loss of {count:,} seeds at {evaluations:,} steps",
-        evaluations * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
-        "record less often with every=..., or give fewer seeds or steps",
-    )
+    require_size(networks, count, evaluations=evaluations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +274,24 @@ def _folded(root: jax.Array, numbers: Array) -> tuple[jax.Array, jax.Array]:
     # apart from the streams of the initial weights, which are numbered from zero
     batches = jax.vmap(lambda one: jax.random.fold_in(one, 1 << 30))(own)
     return jax.random.key_data(own), jax.random.key_data(batches)
+
+
+def _final_weights(network: Network, run: Trajectory) -> list[Weights]:
+    """Return the weights with which each seed of a run ended."""
+    diverged = np.flatnonzero(run.status == "diverged").tolist()
+    if diverged:
+        raise WeightError(
+            f"a run that diverged cannot be continued; seeds {diverged} did: give those of other seeds, "
+            "[run.weights(seed) for seed in ...]"
+        )
+    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.edges}
+    for edge, name in final.items():
+        if name not in run.data:
+            raise WeightError(
+                f"initial, an earlier run, has no final weights of edge {edge_name(edge)}: continue a run of this "
+                "network that kept its weights; those of a forecast are forecast.weights(time, draw)"
+            )
+    return [{edge: run.values(name)[seed] for edge, name in final.items()} for seed in range(len(run.losses))]
 
 
 def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:

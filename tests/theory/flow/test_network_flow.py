@@ -61,7 +61,7 @@ def test_the_correction_keeps_the_gates_of_neurons_that_a_step_turns_around():
     weights = initial.gaussian({("x", "h1"): 1e-3, ("h1", "y"): 0.4})(problem, 1)
     times = STEP * np.arange(0, 121, 4)
     descent = predict(problem, weights, times, learning_rate=STEP, dynamics="descent")
-    corrected = predict(problem, weights, times, learning_rate=STEP)
+    corrected = predict(problem, weights, times, learning_rate=STEP, dynamics="flow")
     # .03 apart, as is the flow itself; .36 with the gates of the weights uphill
     assert nr.agreement(corrected, descent).normalized_l1 < 0.1
 
@@ -73,19 +73,20 @@ def test_a_first_step_that_is_longer_than_the_weights_is_told():
     for small, large, holds in ((1e-3, 0.5, False), (0.1, 0.1, True)):
         weights = {("x", "h1"): small * into, ("h1", "y"): large * out}
         slope = oracle.gradient(wide, weights)["x", "h1"]
-        row = predict(wide, weights, times, "flow", learning_rate=STEP).certificate["first step"]
+        row = predict(wide, weights, times, learning_rate=STEP, dynamics="flow").certificate["first step"]
         asked = STEP * np.linalg.norm(slope) / np.linalg.norm(weights["x", "h1"])
         assert row.residual == pytest.approx(asked, rel=1e-12)  # the same sums in another order
         assert row.holds == holds
-    descent = predict(wide, weights, times, "flow", learning_rate=STEP, dynamics="descent")
+    descent = predict(wide, weights, times, learning_rate=STEP)
     assert "first step" not in descent.certificate
+    assert "step by step" in descent.certificate
 
 
 def test_the_tail_of_the_loss_is_right_at_the_usual_tolerance():
     problem = network(hidden=(40,))
     weights = initial.gaussian(0.1)(problem, 0)
     times = STEP * np.arange(0, 6001, 200)
-    forecast = predict(problem, weights, times, learning_rate=STEP)
+    forecast = predict(problem, weights, times, learning_rate=STEP, dynamics="flow")
     descent = predict(problem, weights, times, learning_rate=STEP, dynamics="descent")
     assert descent.loss[-1] < 1e-6
     # rates are right to second order in the step, 1e-3, over the eight decades that the loss falls
@@ -135,7 +136,7 @@ def test_the_correction_makes_the_gap_to_descent_second_order():
     gaps = {}
     for rate in (0.04, 0.02):
         descent = predict(problem, weights, times, learning_rate=rate, dynamics="descent").loss
-        corrected = predict(problem, weights, times, learning_rate=rate, rtol=1e-7).loss
+        corrected = predict(problem, weights, times, learning_rate=rate, rtol=1e-7, dynamics="flow").loss
         gaps[rate] = np.abs(plain - descent).max(), np.abs(corrected - descent).max()
     assert 1.7 < gaps[0.04][0] / gaps[0.02][0] < 2.5
     assert 3.2 < gaps[0.04][1] / gaps[0.02][1] < 5.5

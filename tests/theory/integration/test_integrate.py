@@ -12,7 +12,7 @@ from neuralrace import initial
 from neuralrace.arrays import float64
 from neuralrace.errors import RangeError
 from neuralrace.theory import predict
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.solution import Solution
 from theory_problems import chain
 
 
@@ -43,6 +43,10 @@ class Rivals(Bowl):
 
     def error(self, error, before, after, rtol):
         return jnp.max(jnp.abs(error) / (rtol * jnp.abs(before)))
+
+
+def integrate(system, start, end, rtol, max_steps):
+    return Solution(system, start, rtol, max_steps, always=0).curve(end)
 
 
 MANY = 60  # unknowns of every bowl: one program

@@ -4,7 +4,7 @@ import { $, make, tell } from "./dom.js";
 
 const NAMES = { xor: "XOR", hierarchy: "hierarchy", semantic: "animals", contextual: "contexts", contextual_classification: "which input", routing: "routing",
   views: "views", iris: "flowers" };
-const WORDS = { gated: "linear, gated", relu: "ReLU", gaussian: "Gaussian", orthogonal: "orthogonal" };
+const WORDS = { gated: "linear, gated", relu: "ReLU", gaussian: "Gaussian", relative: "Gaussian, relative to Xavier", orthogonal: "orthogonal" };
 const FINE = 200; // places of a slider without stops
 
 export class Controls {

@@ -44,7 +44,7 @@ def noisy_xor(points: int = 50, noise: float = 0.4, bias: bool = True, seed: int
     points: around each corner. noise: their standard deviation. bias: whether a third input is always one. seed: of the
     noise. Groups: "corner".
     """
-    count, size = require_count("points", points), require_number("noise", noise, least=0)
+    count, size = require_count("points", points, most=1_000_000), require_number("noise", noise, least=0)
     corner = np.repeat(np.arange(4), count)
     random = np.random.default_rng(require_count("seed", seed, least=0))
     rows = CORNERS[corner] + size * random.normal(size=(4 * count, 2))

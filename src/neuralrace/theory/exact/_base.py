@@ -45,18 +45,38 @@ def read_times(times: Any) -> np.ndarray:
     return read("times", times, least=0.0, hint="time runs forward from the initial weights, t = learning_rate * step")
 
 
+def together(**arrays: np.ndarray) -> list[np.ndarray]:
+    """Broadcast arrays against each other, or raise an error with the shape of each."""
+    try:
+        return list(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise RangeError(
+            f"the shapes must broadcast; they are {shapes}: give one number or arrays of equal shapes, and add an axis "
+            "with [:, None] for all combinations"
+        ) from None
+
+
 class Solution:
     """Base of the exact solutions: annotated fields are checked and stored as float64 arrays."""
+
+    _shape: tuple[int, ...] = ()  # of the solutions, against which times and levels broadcast
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             if hasattr(kind, "__metadata__"):
                 object.__setattr__(self, name, read(name, getattr(self, name), **kind.__metadata__[0]))
 
+    def _times(self, times: Any) -> np.ndarray:
+        """Return checked times that broadcast against the solutions."""
+        found = read_times(times)
+        together(times=found, solutions=np.broadcast_to(0.0, self._shape))
+        return found
+
 
 def time_to(level: Any, start: Any, end: Any, elapsed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the time to a strength on the way from start to end: 0 where it is passed, inf where out of reach."""
-    level, start, end = np.broadcast_arrays(read("strength", level), start, end)
+    level, start, end = together(strength=read("strength", level), start=start, end=end)
     forward = (level - start) * (end - start) > 0
     reached = forward & ((end - level) * (end - start) > 0)
     with np.errstate(all="ignore"):  # of the levels that are not reached

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import AssumptionError, RangeError, require_count
-from neuralrace.theory.exact._base import Real, Solution, Strength
+from neuralrace.theory.exact._base import Real, Solution, Strength, read, read_times
 from neuralrace.theory.exact.modes import TwoLayer
 
 
@@ -73,19 +73,19 @@ class Contextual(Solution):
 
     def strength(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the strengths of common and of contextual modes, mode last."""
-        t = np.asarray(times)[..., None]
+        t = read_times(times)[..., None]
         return self.common.strength(t), self.contextual.strength(t)
 
     def loss(self, times: Any) -> np.ndarray:
         """Return the loss of the whole network: the residuals of common and contextual paths are orthogonal and add."""
-        t = np.asarray(times)[..., None]
+        t = read_times(times)[..., None]
         # a contextual mode as one of variance 1/(N C) has (A - B)^2/(2 N C), in each of C paths
         return np.asarray(self.common.loss(t).sum(-1) + self.contexts * self.contextual.loss(t).sum(-1))
 
     def time(self, fraction: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
         """Return when common and contextual modes are learned to a fraction of their final strength."""
+        level = read("fraction", fraction)[..., None]
         common, contextual = (
-            modes.time(fraction * modes.singular_value / modes.input_variance)
-            for modes in (self.common, self.contextual)
+            modes.time(level * modes.singular_value / modes.input_variance) for modes in (self.common, self.contextual)
         )
         return common, contextual

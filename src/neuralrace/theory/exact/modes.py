@@ -17,8 +17,8 @@ from neuralrace.theory.exact._base import (
     Strength,
     increasing_root,
     read,
-    read_times,
     time_to,
+    together,
 )
 
 
@@ -35,9 +35,13 @@ class TwoLayer(Solution):
     input_variance: Positive
     initial_strength: Strength
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_shape", together(**vars(self))[0].shape)
+
     def _decay(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return e^(-2st) and the denominator e^(-2st) + (a0 d/s) (1 - e^(-2st))."""
-        exponent = -2 * self.singular_value * read_times(times)
+        exponent = -2 * self.singular_value * self._times(times)
         start = self.initial_strength * self.input_variance / self.singular_value
         return np.exp(exponent), np.exp(exponent) - start * np.expm1(exponent)
 
@@ -81,9 +85,10 @@ class Mode(Solution):
     def __post_init__(self) -> None:
         super().__post_init__()
         powers = read("powers", self.powers, least=0.0)
-        start, powers, counts = np.broadcast_arrays(np.atleast_1d(self.start), powers, self.counts)
+        start, powers, counts = together(start=np.atleast_1d(self.start), powers=powers, counts=self.counts)
         read("depth, the sum of powers,", powers.sum(axis=-1), least=1.0, hint="a path has at least one layer")
-        for name, values in (("start", start), ("powers", powers), ("counts", counts)):
+        one = together(singular_value=self.singular_value, input_variance=self.input_variance, start=start[..., 0])[0]
+        for name, values in (("start", start), ("powers", powers), ("counts", counts), ("_shape", one.shape)):
             object.__setattr__(self, name, values)
 
     @classmethod
@@ -94,6 +99,7 @@ class Mode(Solution):
         """
         depth = read("depth", depth, least=1.0, hint="a path has at least one layer")
         strength = read("initial_strength", initial_strength, above=0.0, hint=STRENGTH_HINT)
+        together(initial_strength=strength, depth=depth)
         return cls(singular_value, input_variance, (strength ** (1 / depth))[..., None], depth[..., None])
 
     @classmethod
@@ -110,10 +116,11 @@ class Mode(Solution):
         """
         routes = read("domains", domains, least=1.0) ** 2
         paths = routes if paths is None else read("paths", paths, least=1.0)
+        together(domains=routes, paths=paths)
         hint = "no more paths can share a hidden layer than there are routes"
         shared = read("paths / domains^2", paths / routes, most=1.0, hint=hint)
-        layers = (read(n, b, above=0.0, hint=STRENGTH_HINT) for n, b in (("outer", outer), ("hidden", hidden)))
-        start = np.stack(np.broadcast_arrays(*layers), axis=-1)
+        layers = {n: read(n, b, above=0.0, hint=STRENGTH_HINT) for n, b in (("outer", outer), ("hidden", hidden))}
+        start = np.stack(together(**layers), axis=-1)
         counts = np.stack(np.broadcast_arrays(np.sqrt(paths) / routes, shared), axis=-1)
         return cls(singular_value, input_variance, start, [2.0, 1.0], counts)
 
@@ -157,7 +164,7 @@ class Mode(Solution):
 
     def _log_strength(self, times: Any) -> np.ndarray:
         _, end, sign = self._ends
-        return np.asarray(end + sign * self._clock.left(read_times(times)))
+        return np.asarray(end + sign * self._clock.left(self._times(times)))
 
     def strength(self, times: Any) -> np.ndarray:
         """Return a(t), which tends to s/d."""
@@ -173,7 +180,7 @@ class Mode(Solution):
         For the routing network it is averaged over the trained routes, and the sum over modes is the loss of the
         network.
         """
-        gap = np.exp(self._ends[1]) * np.expm1(self._ends[2] * self._clock.left(read_times(times)))
+        gap = np.exp(self._ends[1]) * np.expm1(self._ends[2] * self._clock.left(self._times(times)))
         return np.asarray(0.5 * self.input_variance * gap**2)
 
     def time(self, strength: Any) -> np.ndarray:

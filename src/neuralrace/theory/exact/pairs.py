@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count
-from neuralrace.theory.exact._base import Positive, Solution, Strength
+from neuralrace.theory.exact._base import Positive, Solution, Strength, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,8 @@ class PairRace(Solution):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("depth", self.depth, least=2)
-        graph = np.asarray(self.pairs)
+        together(first=self.first, final=self.final)
+        graph = real_array("pairs", self.pairs, RangeError)
         if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.isin(graph, (0, 1)).all() or not graph.any():
             raise RangeError(
                 "pairs must be a square matrix of booleans, (input domains, output domains), with at least one that is "

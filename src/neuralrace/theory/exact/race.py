@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._base import Clock, Positive, Solution, Strength, increasing_root, read, read_times
+from neuralrace.theory.exact._base import Clock, Positive, Solution, Strength, increasing_root, read, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,7 @@ class Race(Solution):
                 f"rates must be one number or one per view, {views}, and depth and saturation one number or one per "
                 f"race; their shapes were {self.rates.shape}, {self.depth.shape} and {self.saturation.shape}"
             ) from None
+        object.__setattr__(self, "_shape", batch)
         object.__setattr__(self, "strengths", np.broadcast_to(self.strengths, (*batch, views)))
         object.__setattr__(self, "rates", np.broadcast_to(self.rates, (*batch, views)))
         for name in ("depth", "saturation"):
@@ -81,7 +82,8 @@ class Race(Solution):
             slopes = np.exp(self._behind + (self.depth - 2)[..., None] * (logs - y[..., None]))
             return value, self.depth * (softmax(powers, axis=-1) * slopes).sum(axis=-1)
 
-        return increasing_root(excess, np.log(self.saturation) - np.log(self.strengths).max(axis=-1))
+        guess = np.log(self.saturation) - np.log(self.strengths).max(axis=-1)
+        return increasing_root(excess, together(level=level, races=guess)[1])
 
     @cached_property
     def _end(self) -> np.ndarray:
@@ -127,7 +129,7 @@ class Race(Solution):
 
     def strength(self, times: Any) -> np.ndarray:
         """Return a_m(t), view last; times broadcast against the races."""
-        scaled = read_times(times) * np.exp(self._log_speeds.max(axis=-1))
+        scaled = self._times(times) * np.exp(self._log_speeds.max(axis=-1))
         y = self._end - self._sign * self._clock.left(scaled) / self.depth
         return np.asarray(self.strengths * np.exp(self._log_growth(y)))
 

@@ -21,7 +21,7 @@ from neuralrace.statistics import UNSEEN, PathStatistics
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.flow.system import NetworkSystem
-from neuralrace.theory.integration.integrate import Solution
+from neuralrace.theory.integration.solution import Solution
 from neuralrace.theory.sharpness import regime, sharpness
 
 

@@ -1,6 +1,7 @@
 """The method `flow`: the exact flow of every weight, or gradient descent itself. It always applies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -10,9 +11,10 @@ import numpy as np
 from neuralrace._engine.devices import map_on_devices
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError
+from neuralrace.objectives import Squared
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
-from neuralrace.theory.certificate import CHECKED, Assumption
+from neuralrace.theory.certificate import CHECKED, STEPPED, Assumption, first_failing
 from neuralrace.theory.check import TOLERANCE
 from neuralrace.theory.evolution import matrix_evolution
 from neuralrace.theory.flow.linear import LinearFlow, linear_flow, own_vectors
@@ -29,6 +31,8 @@ AGREED = 0.0025  # normalized L1 of flows at two tolerances, a quarter of what a
 FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
 ROUGH = 1e-3  # rtol of linear flows, at which their error is still far below one percent of the loss
 STEPS = 4_000  # most steps of a flow that is only a check
+MANY_STEPS = 50_000  # of descent, from which on the flow is tried first ...
+WORTH = 200  # ... with a step for this many of them, which costs as much as some thirty
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,10 +67,11 @@ def start_flow(request: Request, weights: Mapping[Edge, np.ndarray]) -> LinearFl
 
 @dataclass(frozen=True, repr=False)
 class NetworkFlow(Method[Problem]):
-    """The gradient flow of whole networks on their examples: any graph, activations, gates of single neurons."""
+    """Whole networks on their examples, by the flow or by steps: any graph, activations, losses and optimizers."""
 
     name: ClassVar[str] = "flow"
     linear: ClassVar[bool] = False
+    general: ClassVar[bool] = True
     last: ClassVar[bool] = True
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Problem | None]:
@@ -86,42 +91,51 @@ class NetworkFlow(Method[Problem]):
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:
     """Return the problem with its examples; None if only statistics were given."""
-    if request.problem is not None:
-        return request.problem, Assumption("examples and squared error", 0.0, 0.0, "those of the problem")
-    return None, Assumption("examples and squared error", 1.0, 0.0, "only statistics were given")
+    missing = request.problem is None
+    detail = "only statistics were given" if missing else "those of the problem"
+    return request.problem, Assumption("examples of the task", float(missing), 0.0, detail)
 
 
 def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
     """Follow the draws. note: describes the simulation; simulated: the problem in other coordinates, if any."""
-    draws, rate = len(simulation.first), simulation.request.learning_rate
-    losses, curvature = simulation.follow()
-    if simulation.request.descent is None:
-        nodes, given = simulation.problem.architecture.nodes, simulation.request.architecture
+    request, rate = simulation.request, simulation.request.learning_rate
+    steps = 0 if request.descent is None else round(request.end / request.descent)
+    if request.flow_first and steps >= MANY_STEPS and simulation.strides is None:
+        flow = replace(request, descent=None, max_steps=min(request.max_steps, steps // WORTH))
+        with suppress(RangeError):
+            outcome = outcome_of(replace(simulation, request=flow), note, simulated, translate)
+            if first_failing(outcome.assumptions) is None:
+                return outcome
+    losses, unchecked = simulation.follow(), ""
+    if request.descent is None:
+        nodes, given = simulation.problem.architecture.nodes, request.architecture
         own = all(nodes[node] == given.nodes[node] for node in given.hidden)
-        simulation, losses, curvature, row, unchecked = refined(simulation, losses, curvature, own)
+        simulation, losses, row, unchecked = refined(simulation, losses, own)
         limit = "the limit of small steps" if rate is None else f"corrected to first order for steps of {rate:g}"
         width = f"gates open over {SMOOTHING * simulation.request.rtol:.2g} of what a neuron receives"
         made = f"simulated by the gradient flow, {limit}; {width}"
-    elif simulation.strides is None:
-        row = Assumption(CHECKED, 0.0, 0.0, "the forecast is gradient descent itself, in double precision")
-        made, unchecked = f"simulated by steps of gradient descent of {rate:g}", ""
     else:
-        row, unchecked = single_neurons(simulation.problem), "not checked: steps of descent are taken several at once"
-        row = replace(row, needed=False)  # as many as the curvature allows
-        most = f"up to {simulation.strides} at once where the loss has halved"
-        made = f"simulated by steps of gradient descent of {rate:g}, {most if simulation.strides > 1 else 'one by one'}"
-        made = f"{made}; in single precision down to {SINGLE:g} of the loss"
+        loss = "" if request.objective == Squared() else f" of the {request.objective.name} loss"
+        rule = f"gradient descent of {rate:g}" if request.optimizer is None else f"the optimizer, each {rate:g} of time"
+        made = f"simulated by steps of {rule}{loss}, from the initialization and the data alone"
+        row = Assumption(STEPPED, 0.0, 0.0, "the forecast is these steps themselves, in double precision")
+        if simulation.strides is not None:
+            unchecked = "not checked: steps of descent are taken several at once"
+            row = replace(single_neurons(simulation.problem), needed=False)  # as many as the curvature allows
+            several = f"up to {simulation.strides} at once where the loss has halved"
+            made = f"{made}; {several if simulation.strides > 1 else 'one by one'}"
+            made = f"{made}; in single precision down to {SINGLE:g} of the loss"
     rows, notes = [row], [note, made, *saddle_notes(simulation.first), *([unchecked] if unchecked else [])]
+    draws = len(simulation.first)
     if draws > 1 and np.isfinite(losses).all():  # the mean is nearer to that of many draws than single draws are
         mean = losses.mean(axis=0)
         apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
         detail = f"normalized L1 of {draws} draws from their mean"
         rows += [Assumption("draws agree", float(apart), 0.01, detail, needed=False)]
-    if rate is not None:
-        rows += [] if simulation.request.descent is not None else [simulation.first_step(rate)]
-        rows += [regime(rate, simulation.request.times[-1:], [curvature()], simulation.request.descent is None)]
+    if rate is not None and request.descent is None:
+        rows += [simulation.first_step(rate), regime(rate, request.times[-1:], [simulation.sharpness()], needed=True)]
     evolutions = tuple(simulation.evolution(draw, translate) for draw in range(draws))
     return Outcome(losses, evolutions, assumptions=tuple(rows), notes=tuple(notes), simulated=simulated)
 
@@ -134,13 +148,11 @@ def single_neurons(problem: Problem) -> Assumption:
     return Assumption("share of a single neuron", 1 / counts[fewest] if fewest else 0.0, 1 / MANY, detail)
 
 
-def refined(
-    simulation: Simulation, losses: np.ndarray, curvature: Callable[[], float], own: bool
-) -> tuple[Simulation, np.ndarray, Callable[[], float], Assumption, str]:
+def refined(simulation: Simulation, losses: np.ndarray, own: bool) -> tuple[Simulation, np.ndarray, Assumption, str]:
     """Follow all draws at smaller tolerances until two agree, and return the more accurate of the two.
 
     The tolerance is also the width over which gates open, which can decide whether a neuron dies. Returns the
-    simulation, its losses, its curvature at the end, a row for the certificate, and why nothing was measured, if so.
+    simulation, its losses, a row for the certificate, and why nothing was measured, if so.
     own: the neurons are the network's own, and no sample of them; then gates that were not resolved are a failing
     assumption. Two curves may agree by chance, so they have to be nearer to each other than to the truth.
     """
@@ -152,14 +164,14 @@ def refined(
     elif request.check == "auto" and work > 300_000:  # a second flow is not affordable
         unchecked = "not checked at a smaller rtol: the network is too large (check=True does it)"
     if unchecked:
-        return simulation, losses, curvature, single_neurons(problem), unchecked
+        return simulation, losses, single_neurons(problem), unchecked
     most = STEPS if work > 30_000 else 4 * STEPS  # of a second or two
     apart, advice = None, ""
     steps = request.max_steps if request.check is True else min(request.max_steps, most)
     for _ in range(3):
         finer = replace(simulation, request=replace(request, rtol=FINER * simulation.request.rtol, max_steps=steps))
         try:
-            found, curvature = finer.follow()
+            found = finer.follow()
         except RangeError:
             advice = f"a smaller rtol takes over {steps:,} steps; check=True follows it to max_steps"
             break
@@ -172,10 +184,10 @@ def refined(
         if apart <= AGREED:
             break
     if apart is None:  # gates that flip so often may decide a curve, and nothing shows that these do not
-        return simulation, losses, curvature, Assumption("accuracy of the gates", 1.0, TOLERANCE, advice, own), ""
+        return simulation, losses, Assumption("accuracy of the gates", 1.0, TOLERANCE, advice, own), ""
     rtol = simulation.request.rtol
     detail = (
         f"the farthest of {len(losses)} draws at rtol {rtol:.2g} from itself at {rtol / FINER:.2g} (normalized L1; "
     )
     detail += f"mean gap of log10 loss {logs:.2g})" + (f": {advice}" if apart > AGREED and advice else "")
-    return simulation, losses, curvature, Assumption(CHECKED, apart, AGREED, detail), ""
+    return simulation, losses, Assumption(CHECKED, apart, AGREED, detail), ""

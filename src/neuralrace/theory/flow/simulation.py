@@ -1,26 +1,29 @@
-"""Draws of a network with activations, followed together: by the flow, or by steps of gradient descent."""
+"""Draws of a network with activations: by the flow, or by steps of gradient descent or of an optimizer."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import map_on_devices, shard
-from neuralrace._engine.network import Stacks
+from neuralrace._engine.devices import shard, side_by_side
+from neuralrace._engine.network import Network, Stacks
 from neuralrace.axes import Edge
+from neuralrace.objectives import planned
 from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
-from neuralrace.theory.flow.system import NetworkSystem
-from neuralrace.theory.integration.descent import begin, descend, last, steps_between, stride
-from neuralrace.theory.integration.integrate import Solution
+from neuralrace.theory.flow.system import NetworkSystem, OptimizedSystem
+from neuralrace.theory.integration.descent import Stride, begin, last, steps_between, stride, whole_steps
+from neuralrace.theory.integration.solution import Solution
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
 SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 CHEAP = 1 << 31  # products of weights and examples: compiling strides takes longer than this many
+APART = 20_000  # products in a step, from which on a CPU takes several draws faster one by one than side by side
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
 
@@ -38,42 +41,48 @@ class Simulation:
     at_once: int | None = None
 
     @cached_property
+    def network(self) -> Network:
+        """The network with the rows that the objective sees."""
+        return planned(self.problem, self.request.objective)
+
+    @cached_property
     def system(self) -> NetworkSystem:
-        """The smoothed flow, corrected for the planned step; descent takes the plain gradient."""
-        rate, width = self.request.learning_rate, np.asarray(SMOOTHING * self.request.rtol)
-        if self.request.descent is not None:
-            return NetworkSystem(self.problem.network)
-        return NetworkSystem(self.problem.network, None if rate is None else np.asarray(rate), width)
+        """The smoothed flow, corrected for the planned step; steps take the plain gradient."""
+        request = self.request
+        if request.optimizer is not None:
+            return OptimizedSystem(self.network, objective=request.objective, optimizer=request.optimizer)
+        if request.descent is not None:
+            return NetworkSystem(self.network, objective=request.objective)
+        rate, width = request.learning_rate, np.asarray(SMOOTHING * request.rtol)
+        return NetworkSystem(self.network, None if rate is None else np.asarray(rate), width)
 
     @cached_property
     def strides(self) -> int | None:
         """The most steps of descent that are taken as one; None for single steps or the flow."""
-        return None if self.request.descent is None or self._cheap else self.at_once
+        if self.request.descent is None:
+            return None
+        steps = round(self.request.end / self.request.descent)
+        return None if steps * self._products <= CHEAP else self.at_once
 
-    @cached_property
-    def _cheap(self) -> bool:
-        steps = round(self.request.end / (self.request.descent or np.inf))
-        return steps * self.problem.architecture.weight_count * len(self.problem.task) <= CHEAP
+    @property
+    def _products(self) -> int:
+        return self.problem.architecture.weight_count * len(self.problem.task)
 
-    def follow(self) -> tuple[np.ndarray, Callable[[], float]]:
-        """Return the losses (draws, T), and a function that finds the curvature of the first draw at the end."""
-        rate, times = self.request.descent, self.request.times
-        if rate is None:
-            curve = self._solution.curve(self.request.end)
-            return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
-        counts = steps_between(times, rate)
-        if self.strides is None:
-            # a CPU has no quick product of several matrices at once
-            starts = self._apart if jax.default_backend() == "cpu" else [self.start]
-            found = map_on_devices(lambda one: descend(self.system, one, rate, counts), starts, short=self._cheap)
-            return np.concatenate([np.asarray(part).T for _, part in found]), lambda: self.sharpness(found[0][0])
-        begun = [begin(self.system, one) for one in self._apart]
-        ends, losses = stride(self.system, begun, rate, counts, self.strides)
-        return losses, lambda: self.sharpness(last(ends[0]))
+    def follow(self) -> np.ndarray:
+        """Return the losses (draws, T)."""
+        times, low, share = self._recorded(self.request.times)
+        if self.strides is not None:
+            works = [self._striding(begin(self.system, at), times) for at in self._apart]
+            losses = np.stack([found for _, found in side_by_side(works)])
+        else:
+            found = side_by_side([solution.follow(times) for solution in self._solutions])
+            losses = np.concatenate([np.asarray(part).T for part in found])
+        return _between(losses[:, low], losses[:, np.minimum(low + 1, len(times) - 1)], share)
 
-    def sharpness(self, state: Stacks) -> float:
-        """The largest curvature of the loss of the first draw, gates as they are."""
-        plain = NetworkSystem(self.problem.network)
+    def sharpness(self) -> float:
+        """The largest curvature of the loss of the first draw at the end of the flow, gates as they are."""
+        state = self._solutions[0].curve(self.request.end).last
+        plain = NetworkSystem(self.network)
         return sharpness(plain.velocity, {name: np.asarray(part)[:1] for name, part in state.items()})
 
     def first_step(self, rate: float) -> Assumption:
@@ -90,44 +99,78 @@ class Simulation:
 
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
-        alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
-        kept = self.request.descent is None and self._solution.keeps  # all were, when the losses were found
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-            for weights in self.at(times, draw) if kept else alone.at(times):
+            for weights in self.at(times, draw):
                 yield weights if translate is None else translate(weights)
 
         return matrix_evolution(matrices)
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""
+        recorded, low, share = self._recorded(times)
+        found, place = self._weights(recorded, draw), -1
+        before: dict[Edge, np.ndarray] = {}
+        here: dict[Edge, np.ndarray] = {}
+        for wanted, part in zip(low, share, strict=True):
+            while place < wanted + (part > 0):
+                place, before, here = place + 1, here, next(found)
+            yield {edge: _between(before[edge], here[edge], part) for edge in here} if part > 0 else here
 
-        def unstacked(state: Mapping[str, jax.Array | np.ndarray]) -> dict[Edge, np.ndarray]:
-            by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
-            return {edge: by_edge[edge] for edge in self.problem.architecture.parameters}
+    def _weights(self, times: np.ndarray, draw: int) -> Iterator[dict[Edge, np.ndarray]]:
+        """The weights of a draw where there are records."""
+        place, solutions = 0, self._solutions
+        if self.strides is not None:
+            states: Iterator[Any] = self._strided(times, draw)
+        elif len(solutions) == len(self.first):
+            states = solutions[draw].states(times)
+        elif solutions[0].keeps:  # all states were, when the losses were found
+            states, place = solutions[0].states(times), draw
+        else:
+            states = self._solution(self._apart[draw]).states(times)
+        for state in states:
+            stacks: Stacks = state[0] if self.request.optimizer is not None else state
+            by_edge = self.network.unstack({name: np.asarray(part)[place] for name, part in stacks.items()})
+            yield {edge: by_edge[edge] for edge in self.problem.architecture.parameters}
 
-        rate, most = self.request.descent, self.strides
-        if rate is None or most is None:
-            yield from map(unstacked, self._solution.states(times))
-            return
-        state, at = self.start, [begin(self.system, self.start)]
-        for count in steps_between(times, rate):
-            if count:
-                at, _ = stride(self.system, at, rate, np.array([count]), most)
-                state = last(at[0])
-            yield unstacked(state)
+    def _strided(self, times: np.ndarray, draw: int) -> Iterator[Stacks]:
+        state, before = self._apart[draw], 0.0
+        at = begin(self.system, state)
+        for time in times:
+            if time > before:
+                [(at, _)] = side_by_side([self._striding(at, np.array([time - before]))])
+                state, before = last(at), time
+            yield state
+
+    def _striding(self, at: Stride, times: np.ndarray) -> Generator[None, None, tuple[Stride, np.ndarray]]:
+        assert self.request.descent is not None
+        assert self.strides is not None
+        return stride(self.system, at, self.request.descent, steps_between(times, self.request.descent), self.strides)
+
+    def _recorded(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times at which there are records, for each wanted time the last before it, and how far it is to the next."""
+        if self.request.descent is None:
+            return times, np.arange(len(times)), np.zeros(len(times))
+        return whole_steps(times, self.request.descent)
 
     @cached_property
-    def _solution(self) -> Solution:
-        request = self.request
-        return Solution(self.system, self.start, request.rtol, request.max_steps, descent=request.descent)
+    def _solutions(self) -> list[Solution]:
+        """All draws in one; or each alone, as a CPU has no quick product of several large matrices at once."""
+        if jax.default_backend() == "cpu" and self._products > APART:
+            return [self._solution(one) for one in self._apart]
+        both = {name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]}
+        return [self._solution(shard(both))]
 
-    @cached_property
-    def start(self) -> Stacks:
-        """The initial weights of all draws, spread over the local devices."""
-        return shard({name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]})
+    def _solution(self, stacks: Stacks) -> Solution:
+        request, system = self.request, self.system
+        start: Any = system.start(stacks) if isinstance(system, OptimizedSystem) else stacks
+        return Solution(system, start, request.rtol, request.max_steps, descent=request.descent)
 
     @cached_property
     def _apart(self) -> list[Stacks]:
-        stacks = [self.problem.network.stack(weights) for weights in self.first]
+        stacks = [self.network.stack(weights) for weights in self.first]
         return [{name: jax.device_put(np.asarray(part)[None]) for name, part in one.items()} for one in stacks]
+
+
+def _between(before: np.ndarray, after: np.ndarray, share: np.ndarray | float) -> np.ndarray:
+    return np.where(share > 0, (1 - share) * before + share * after, before)  # also where both are infinite

@@ -7,7 +7,8 @@ descent itself. Rounding is far below the difference between two draws of initia
 until little of the loss remains.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import bucket_size, compiled, map_on_devices
+from neuralrace._engine.devices import compiled
 from neuralrace.theory.integration.system import System, norm, record_of
 
-AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
 LOOK = 128  # steps after which the curvature is measured again
+ROOM = 256  # the most pieces of so many steps in one compiled call
+SECONDS = 0.5  # that such a call takes, so that it can be interrupted
 ROUNDS = 8  # of the power iteration when it is first measured; one each time after
 CALL = 8  # stretches in one compiled call, between which the work can be interrupted
 SINGLE = 1e-6  # of the loss at zero output, down to which single precision suffices
@@ -30,22 +32,34 @@ def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:
     return np.diff(np.rint(times / learning_rate).astype(int), prepend=0)
 
 
-def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
-    """Take counts[i] steps before the i-th record: the last state, and the records."""
+def whole_steps(times: np.ndarray, learning_rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The whole steps next to some increasing times, as times.
 
-    def descended(state: Any, counts: np.ndarray) -> tuple[Any, Any]:
+    Also for each time the place of the last step before it, and which part of the next step it is further.
+    """
+    exact = times / learning_rate
+    exact = np.where(np.abs(exact - np.rint(exact)) <= 1e-6, np.rint(exact), exact)
+    before = np.floor(exact)
+    steps = np.union1d(before, np.ceil(exact))
+    return learning_rate * steps, np.searchsorted(steps, before), exact - before
+
+
+def descend(
+    system: System, start: Any, learning_rate: float, counts: np.ndarray
+) -> Generator[None, None, tuple[Any, Any]]:
+    """Take counts[i] steps before the i-th record, with pauses: the last state, and the records."""
+    pieces, ends = _pieces(counts, LOOK)
+    state, records, first, room = start, [], 0, 8
+    while first < len(pieces):
+        began, part = time.monotonic(), pieces[first : first + room]
         # the program has room for more records: neither their number nor the learning rate is compiled in
-        planned = np.append(counts, np.zeros(bucket_size(len(counts)) - len(counts), counts.dtype))
-        state, records = _descend(system, state, np.asarray(learning_rate), planned, np.asarray(len(counts)))
-        return state, jax.tree.map(lambda leaf: np.asarray(leaf)[: len(counts)], records)
-
-    if counts.sum() <= AT_ONCE:
-        return descended(start, counts)
-    state, records, (pieces, ends) = start, [], _pieces(counts, AT_ONCE)
-    for piece in pieces:
-        state, record = descended(state, piece[None])
-        records.append(record)
-    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *[records[i] for i in ends])
+        count, planned = len(part), np.pad(part, (0, ROOM - len(part)))
+        state, found = _descend(system, state, np.asarray(learning_rate), planned, np.asarray(count))
+        records.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], found))
+        first += count
+        room = int(np.clip(room * SECONDS / (time.monotonic() - began + 1e-6), 1, min(8 * room, ROOM)))
+        yield
+    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves)[ends], *records)
 
 
 def _pieces(counts: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,12 +71,9 @@ def _pieces(counts: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def _descend(system: System, start: Any, learning_rate: Any, counts: Any, number: Any) -> tuple[Any, Any]:
-    def one_step(_: Any, state: Any) -> Any:
-        return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
-
     def to_record(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         state, records = carry
-        state = jax.lax.fori_loop(0, counts[i], one_step, state)
+        state = jax.lax.fori_loop(0, counts[i], lambda _, at: system.step(at, learning_rate), state)
         return state, jax.tree.map(lambda leaf, found: leaf.at[i].set(found), records, system.record(state))
 
     shapes = jax.eval_shape(system.record, start)
@@ -98,31 +109,31 @@ def last(at: Stride) -> Any:
 
 
 def stride(
-    system: System, starts: Sequence[Stride], learning_rate: float, counts: np.ndarray, most: int
-) -> tuple[list[Stride], np.ndarray]:
-    """Take counts[i] steps before the i-th record, up to `most` at once: the end of each start, and its losses.
+    system: System, start: Stride, learning_rate: float, counts: np.ndarray, most: int
+) -> Generator[None, None, tuple[Stride, np.ndarray]]:
+    """Take counts[i] steps before the i-th record, up to `most` at once, with pauses: the end, and the losses.
 
     A call whose losses fall below what single precision resolves is repeated in double precision.
     """
     pieces, ends = _pieces(counts, LOOK)  # stretches, between two measurements or records
     planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
-    at, losses, single = list(starts), [], _cast(system, jnp.float32)
+    single, at, losses = _cast(system, jnp.float32), start, []
+
+    def advanced(at: Stride, part: np.ndarray) -> tuple[Stride, np.ndarray]:
+        kind = at.silent.dtype
+        rate, longest = np.asarray(learning_rate, kind), np.asarray(most, kind)
+        with jax.default_matmul_precision("highest"):  # some devices have products of less than single precision
+            after, found = _strides(single if kind == jnp.float32 else system, at, rate, longest, part)
+        return after, np.asarray(found, np.float64)
+
     for part in planned:
-
-        def advanced(one: Stride, part: np.ndarray = part) -> tuple[Stride, np.ndarray]:
-            kind = one.silent.dtype
-            rate, longest = np.asarray(learning_rate, kind), np.asarray(most, kind)
-            with jax.default_matmul_precision("highest"):  # some devices have products of less than single precision
-                after, found = _strides(single if kind == jnp.float32 else system, one, rate, longest, part)
-            return after, np.asarray(found, np.float64)
-
-        found = map_on_devices(advanced, at, short=True)
-        for place, (one, (_, left)) in enumerate(zip(at, found, strict=True)):
-            if one.silent.dtype == jnp.float32 and not np.all(left > SINGLE * float(one.silent)):
-                found[place] = advanced(_cast(one, jnp.float64))
-        at = [after for after, _ in found]
-        losses.append(np.stack([left for _, left in found]))
-    return at, np.concatenate(losses, axis=1)[:, ends]
+        after, left = advanced(at, part)
+        if at.silent.dtype == jnp.float32 and not np.all(left > SINGLE * float(at.silent)):
+            after, left = advanced(_cast(at, jnp.float64), part)
+        at = after
+        losses.append(left)
+        yield
+    return at, np.concatenate(losses)[ends]
 
 
 @compiled

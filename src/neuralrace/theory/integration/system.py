@@ -22,6 +22,10 @@ class System(eqx.Module):
     def modes(self, state: Any) -> Sequence[jax.Array]:
         """The size of every mode of a state, or of an error in one."""
 
+    def step(self, state: Any, learning_rate: Any) -> Any:
+        """Take one step of gradient descent."""
+        return jax.tree.map(lambda w, v: w + learning_rate * v, state, self.velocity(state))
+
     def record(self, state: Any) -> Any:
         """The quantities recorded of a state (the state itself)."""
         return state

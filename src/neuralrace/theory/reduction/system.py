@@ -18,7 +18,7 @@ from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.integration.integrate import Solution
+from neuralrace.theory.integration.solution import Solution
 from neuralrace.theory.integration.system import System
 from neuralrace.theory.reduction.terms import Terms, lump, path_terms
 

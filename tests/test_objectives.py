@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace.arrays import float64
-from neuralrace.training.objectives import NAMED, as_objective
+from neuralrace.objectives import NAMED, as_objective
 
 RANDOM = np.random.default_rng(0)
 CLASSES = np.eye(3)[[0, 2, 1, 1]]  # targets that suit every objective

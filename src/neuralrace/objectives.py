@@ -1,14 +1,16 @@
-"""The losses that training can descend; own ones are values of a subclass of `Objective`."""
+"""The losses that can be descended; own ones are values of a subclass of `Objective`."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import half_squares
+from neuralrace._engine.example_rows import carrying_gates
+from neuralrace._engine.network import Network, half_squares
 from neuralrace.errors import TaskError, require_name
+from neuralrace.problem import Problem
 from neuralrace.task import Task
 
 __all__ = ["CrossEntropy", "Objective", "Squared", "as_objective"]
@@ -82,3 +84,18 @@ def as_objective(given: str | Objective, task: Task | None = None) -> Objective:
     if task is not None:
         given.check(task)
     return given
+
+
+def planned(problem: Problem, objective: Objective) -> Network:
+    """Plan the network on as few rows as the objective allows, with the loss that no weights can change."""
+    if objective.compresses:
+        return problem.network
+    counted = problem.with_weight
+    carrying = carrying_gates(problem.architecture, counted.task, counted.gates)
+    constant = 0.0
+    for node, rows in counted.task.targets.items():
+        reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
+        if not reached.all():
+            silent = jnp.asarray(rows[~reached])
+            constant += float(counted.task.weights[~reached] @ objective.rows(jnp.zeros_like(silent), silent))
+    return replace(problem.examples_apart, constant_loss=np.asarray(constant))

@@ -10,7 +10,7 @@ from .problem import Problem as Problem
 from .task import Task as Task
 
 # theory: from statistics to a learning curve
-from . import theory as theory
+from . import networks as networks, theory as theory
 from .theory import predict as predict
 
 # training, and what it returns

@@ -199,6 +199,24 @@ class Architecture:
             found[edge] = (kind.name or chain[-1], kind, *shape, turned)
         return found
 
+    @cached_property
+    def united(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of nodes whose neurons shared or transposed matrices identify with each other."""
+        import networkx
+
+        graph, ends = networkx.Graph(), dict[tuple[Any, bool], str]()
+        graph.add_nodes_from(self.nodes)
+        for edge, (key, *_, turned) in self.maps.items():
+            source, target = self.edges[edge][::-1] if turned else self.edges[edge]
+            graph.add_edge(target, ends.setdefault((key, True), target))
+            graph.add_edge(source, ends.setdefault((key, False), source))
+        order = {node: place for place, node in enumerate(self.order)}
+        return tuple(tuple(sorted(group, key=order.__getitem__)) for group in networkx.connected_components(graph))
+
+    def key(self, edge: Edge) -> str | Edge:
+        """The parameter of an edge."""
+        return self.maps[edge][0]
+
     def matrices(self, weights: Mapping[Any, Any]) -> dict[Edge, Any]:
         """The matrix of every edge from the parameters; leading axes are kept."""
         if not self.weights:

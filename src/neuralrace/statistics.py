@@ -318,6 +318,10 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
         for number, vector in columns.items():
             bases[node][:, number] = vector
 
+    for group in architecture.united if architecture.weights else ():
+        first = next((bases[node] for node in group if node in bases), None)
+        bases |= {node: first for node in group if node in bases and first is not None}
+
     def off_diagonal(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
         size = float(np.linalg.norm(matrix))
         diagonal = np.einsum("am,ab,bm->m", left, matrix, right)

@@ -222,6 +222,36 @@ def growing_part(
     return replace(found, residual=worst, where=where, entangled=entangled)
 
 
+def growing_tied(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray]) -> Alignment:
+    """Project small weights that edges share onto the growing directions of all modes, by parameter.
+
+    While all are small, only paths of two layers grow: those of the hidden node that joins an input to an output. Its
+    directions are those of the nodes that share its weights, and a matrix between these starts with its diagonal there.
+    """
+    graph = statistics.architecture
+    matrices, outside = graph.matrices(weights), {*graph.inputs, *graph.outputs}
+    nodes = [
+        node
+        for node in graph.hidden
+        if any(graph.source(e) in outside for e in graph.incoming[node])
+        and any(graph.target(e) in outside for e in graph.outgoing[node])
+    ]
+    grown = growing_part(statistics, matrices, nodes[-1:], own=False)
+    found = replace(grown, ends={}, strengths={}, whole={}, grown={})
+    entering, leaving = outer_bases(statistics, own=False)
+    basis = next((ends[0] for edge, ends in grown.ends.items() if edge in entering), None)
+    order = sorted(graph.maps, key=lambda edge: edge not in grown.ends) if basis is not None else []
+    for edge in order:  # those that grow first: they stand for all edges with their weights
+        key, *_, turned = graph.maps[edge]
+        if key in found.ends:
+            continue
+        target, source = leaving.get(edge, basis), entering.get(edge, basis)
+        strength = np.sum(target * (matrices[edge] @ source), axis=0)
+        found.ends[key] = (source, target) if turned else (target, source)
+        found.strengths[key] = grown.strengths.get(edge, strength)
+    return found
+
+
 def _misplaced(seen: np.ndarray, speeds: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """How much sooner a mode arrives than if it were orthogonal to the faster ones, relative to its time; (modes,).
 

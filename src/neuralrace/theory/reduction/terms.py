@@ -89,8 +89,6 @@ def listed_paths(statistics: PathStatistics) -> Assumption:
     Paths are counted node by node, so none is listed here.
     """
     architecture = statistics.architecture
-    for edge, kind in architecture.weights.items():
-        return Assumption("free weight matrices", 1.0, 0.0, f"edge {edge_name(edge)} has {kind}")
     everywhere = np.zeros(statistics.configuration_count)
     ways: dict[str, np.ndarray] = {}  # node -> open ways to it in each configuration
     for node in architecture.order:
@@ -176,19 +174,19 @@ def path_terms(statistics: PathStatistics, own: bool) -> tuple[Terms, tuple[tupl
 
     Terms without any statistic, and strengths that are in no other term, take no part in the dynamics.
     """
-    modes = path_modes(statistics, own)
+    modes, graph = path_modes(statistics, own), statistics.architecture
     rows = [(path, m) for path, one in modes.items() for m in range(len(one.strengths))]
     if own:
         named = [(edge, m) for path, one in modes.items() for edge in path.edges for m in range(len(one.strengths))]
     else:  # mode by mode
         rows.sort(key=lambda row: row[1])
         many = max((m for _, m in rows), default=-1) + 1
-        named = [(edge, m) for m in range(many) for edge in statistics.architecture.edges]
+        named = [(key, m) for m in range(many) for key in graph.parameters]
     row_of, variable_of = dict(zip(rows, count())), dict(zip(named, count()))
     first = {path: [row_of[path, m] for m in range(len(one.strengths))] for path, one in modes.items()}
     factors = np.full((len(rows), max((len(path.edges) for path in modes), default=1)), len(named))
     for k, (path, m) in enumerate(rows):
-        factors[k, : len(path.edges)] = [variable_of[edge, m] for edge in path.edges]
+        factors[k, : len(path.edges)] = [variable_of[graph.key(edge), m] for edge in path.edges]
     places, values = [np.zeros((2, 0), dtype=int)], [np.zeros(0)]
     for path, one in modes.items():
         for partner in statistics.partners(path):

@@ -169,6 +169,8 @@ class Architecture:
                 )
             if 0 not in shape:  # frozen
                 shapes[key] = shape
+        if not shapes:
+            raise ProblemError("at least one edge must have weights that are trained; here all are frozen: free one")
         return shapes
 
     @cached_property
@@ -297,23 +299,41 @@ class Architecture:
         return graph
 
     def draw(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the graph from left to right by level, with sizes and the names of edges, on an axis given or new."""
+        """Draw the graph from left to right by level, with sizes and the names of edges and shared weights."""
         import networkx
         from matplotlib.figure import Figure
 
-        axis = Figure(layout="constrained").subplots() if axis is None else axis
-        graph = self.to_networkx()
-        place = networkx.multipartite_layout(graph, subset_key="level")
+        graph, columns = self.to_networkx(), dict[int, list[str]]()
+        for node in self.order:  # an input stands beside what it enters
+            column = min(self.level[self.target(e)] for e in self.outgoing[node]) - 1 if node in self.inputs else None
+            columns.setdefault(self.level[node] if column is None else column, []).append(node)
+        if axis is None:
+            axis = Figure((max(6.4, 1.3 * len(columns)), 4.8), layout="constrained").subplots()
+        place = networkx.multipartite_layout(graph, subset_key=columns)
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
         labels = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
         width = max(30, 6 * max(map(len, self.nodes)))  # in points, so that the longest name fits
         look = {"node_color": "white", "edgecolors": "black", "node_size": width**2, "font_size": 9}
         networkx.draw_networkx(graph, place, ax=axis, labels=labels, connectionstyle=bends, **look)
-        names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
+        names = {
+            (s, t, edge if isinstance(edge, str) else 0): label
+            for edge, (s, t) in self.edges.items()
+            if (label := self._label(edge))
+        }
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()
         return axis
+
+    def _label(self, edge: Edge) -> str:
+        """What a drawing says of an edge: its name, and that of its weights or their kind."""
+        kind = self.weights.get(edge)
+        words = [edge] if isinstance(edge, str) else []
+        if isinstance(kind, Transposed):
+            words.append(f"transposed {self.weights.get(kind.edge, FREE).name or edge_name(kind.edge)}")
+        elif kind is not None:
+            words.append(kind.name or kind.kind.replace("_", " "))
+        return ": ".join(words)
 
     def count_paths(self) -> int:
         """Count the paths from input to output by dynamic programming, without enumerating them."""

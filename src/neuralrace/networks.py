@@ -62,7 +62,8 @@ def convolutional(task: Task, kernel: int, depth: int = 2, channels: int = 1, ac
             f"{task.targets[target].shape[1]} outputs"
         )
     edges = list(itertools.pairwise(chain))
-    weights = {e: circulant(kernel, *ends) for e, ends in zip(edges, itertools.pairwise(counts), strict=True)}
+    channels_of = zip(edges, itertools.pairwise(counts), strict=True)
+    weights: dict[Edge, Parametrization] = {edge: circulant(kernel, *ends) for edge, ends in channels_of}
     hidden = dict.fromkeys(chain[1:-1], activation) if activation else None
     return Problem(Architecture(nodes, edges, weights), task, activations=hidden)
 
@@ -75,7 +76,7 @@ def autoencoder(task: Task, hidden: int, tied: bool = True, activation: str | No
     encoder, decoder = (source, "h"), ("h", target)
     if tied and inputs != outputs:
         raise ProblemError(f"a tied decoder needs as many outputs as inputs; there are {outputs} and {inputs}")
-    weights = {decoder: transposed(encoder)} if tied else None
+    weights: dict[Edge, Parametrization] = {decoder: transposed(encoder)} if tied else {}
     architecture = Architecture(nodes, [encoder, decoder], weights)
     return Problem(architecture, task, activations={"h": activation} if activation else None)
 

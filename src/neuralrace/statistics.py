@@ -156,8 +156,8 @@ class PathStatistics:
         return loss
 
     @float64
-    def gradient(self, weights: Weights) -> dict[Edge, Matrix]:
-        """dL/dW_e from the moments alone (eqs 3-4), on rows that have these moments."""
+    def gradient(self, weights: Weights) -> dict[Edge, np.ndarray]:
+        """dL/dW_e of every parameter from the moments alone (eqs 3-4), on rows that have these moments."""
         network, _ = self.once(PathStatistics.network)
         gradient = compiled_gradient(network, network.stack(check_weights(self.architecture, weights)))
         by_edge = network.unstack(as_numpy(gradient))

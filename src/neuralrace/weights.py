@@ -215,6 +215,10 @@ class KronIdentity(Parametrization):
 class _WithArray(Parametrization):
     """A parametrization by an array, equal to another where the arrays are equal."""
 
+    def __repr__(self) -> str:
+        ((name, array),) = ((k, v) for k, v in vars(self).items() if isinstance(v, np.ndarray))
+        return f"{type(self).__name__}({name} of shape {array.shape})"
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._key == getattr(other, "_key", None)
 
@@ -226,7 +230,7 @@ class _WithArray(Parametrization):
         return self.kind, self.name, *(v.tobytes() for v in vars(self).values() if isinstance(v, np.ndarray))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frozen(_WithArray):
     """A constant matrix, which is not trained."""
 
@@ -250,7 +254,7 @@ class Frozen(_WithArray):
         return self.W
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear(_WithArray):
     """Any other linear map: the sum of basis matrices, one for each parameter."""
 

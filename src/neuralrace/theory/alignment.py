@@ -240,8 +240,9 @@ def growing_tied(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray])
     found = replace(grown, ends={}, strengths={}, whole={}, grown={})
     entering, leaving = outer_bases(statistics, own=False)
     basis = next((ends[0] for edge, ends in grown.ends.items() if edge in entering), None)
-    order = sorted(graph.maps, key=lambda edge: edge not in grown.ends) if basis is not None else []
-    for edge in order:  # those that grow first: they stand for all edges with their weights
+    if basis is None:
+        return found
+    for edge in sorted(graph.maps, key=lambda edge: edge not in grown.ends):  # those that grow first stand for all
         key, *_, turned = graph.maps[edge]
         if key in found.ends:
             continue

@@ -284,7 +284,7 @@ def _final_weights(network: Network, run: Trajectory) -> list[Weights]:
             f"a run that diverged cannot be continued; seeds {diverged} did: give those of other seeds, "
             "[run.weights(seed) for seed in ...]"
         )
-    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.edges}
+    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.parameters}
     for edge, name in final.items():
         if name not in run.data:
             raise WeightError(

@@ -100,11 +100,11 @@ class Simulation:
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
 
-        def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        def weights_at(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
             for weights in self.at(times, draw):
                 yield weights if translate is None else translate(weights)
 
-        return matrix_evolution(matrices)
+        return matrix_evolution(weights_at, self.problem.architecture)
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""

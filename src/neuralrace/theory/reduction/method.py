@@ -106,8 +106,8 @@ def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Row
 def free_matrices(request: Request, own: bool) -> Rows:
     """Require matrices that are free, shared or transposed, and small weights around one hidden layer."""
     graph = request.architecture
-    for edge, (_, kind, *_) in graph.maps.items():
-        if not isinstance(kind, Free) or own:
+    for edge in graph.weights:
+        if own or not isinstance(graph.maps[edge][1], Free):
             return (Assumption("free weight matrices", 1.0, 0.0, f"edge {edge_name(edge)} has {graph.weights[edge]}"),)
     layers = [group for group in graph.united if group[0] in graph.hidden]
     named = ", ".join(map(str, layers))

@@ -149,6 +149,15 @@ def test_a_mode_of_a_tied_autoencoder_is_logistic():
     assert list(untied.architecture.parameters) == [("x", "h"), ("h", "y")]
 
 
+def test_modes_without_correlation_do_not_count_as_small_ones():
+    """Their strengths in the basis that both ends share are rounding."""
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    inputs = 2 * np.eye(4)
+    problem = nr.networks.autoencoder(nr.Task(inputs, inputs @ (turn[:, :2] * [3.0, 1.0]) @ turn[:, :2].T), 6)
+    forecast = nr.predict(problem, nr.initial.gaussian(1e-4), np.linspace(0, 8, 17), draws=1)
+    assert forecast.method == "closed_form"
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

@@ -17,9 +17,7 @@ import numpy as np
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics, rounded, shared_bases
-from neuralrace.theory.reduction.terms import path_modes
-
-ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
+from neuralrace.theory.reduction.terms import ROUNDING, path_modes
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from neuralrace.theory.certificate import Assumption
 
 PAIR_LIMIT = 4_000_000  # interacting pairs of paths that may be listed
 RANK = 1e-10  # relative size of a singular value that still counts
+ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,7 @@ def _decomposed(statistics: PathStatistics, own: bool) -> dict[Path, PathModes]:
             bases = shared_bases(statistics)
             output, source = bases.outputs[path.target], bases.inputs[path.source]
             strengths = np.sum(output * (correlation @ source), axis=0)
+            strengths[np.abs(strengths) <= ROUNDING * np.linalg.norm(correlation)] = 0.0
         variances = np.sum(source * (statistics.input(path, path) @ source), axis=0)
         found[path] = PathModes(path, output, strengths, source, variances)
     return found

@@ -86,8 +86,7 @@ def _make_setup(scene: Scene) -> Setup:
     def build(one: NamedTask) -> Problem:
         if relu and len(one.task.inputs) == 1:
             return ReLUNetwork(one.task, hidden=(scene["width"],) * (scene["depth"] - 1))
-        shallow = _gatings(one)[gating](scene["width"])
-        linear = shallow if shallow.architecture.weights else with_depth(shallow, scene["depth"])
+        linear = with_depth(_gatings(one)[gating](scene["width"]), scene["depth"])
         if not relu:
             return linear
         # the ReLU network of a task with many domains stays routed, every example from its domain to its domain

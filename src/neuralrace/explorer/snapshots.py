@@ -26,18 +26,17 @@ Activity = Sequence[Mapping[str, np.ndarray]]
 def take_snapshots(setup: Setup, problem: Problem, time: np.ndarray, history: Sequence[Weights]) -> dict[str, Any]:
     """Return all that the page draws of one network over time; problem: the network that the weights belong to."""
     activity = [problem.activity(weights) for weights in history]
+    lanes = _responses(setup, problem, activity) if problem.activations else _strengths(setup, problem, history)
+    by_edge = {edge_name(edge): np.array([weights[edge] for weights in history]) for edge in problem.architecture.edges}
     other = setup.untrained
     untrained = None if other is None else numbers(np.array([other.loss(weights) for weights in history]))
-    matrices = [problem.edge_matrices(weights) for weights in history]
-    lanes = _responses(setup, problem, activity) if problem.activations else _strengths(setup, problem, matrices)
-    by_edge = {edge_name(edge): np.array([at[edge] for at in matrices]) for edge in problem.architecture.edges}
     return {
         "time": numbers(time),
         "edges": {edge: numbers(np.linalg.norm(matrices, axis=(1, 2))) for edge, matrices in by_edge.items()},
         "values": {edge: numbers(_singular(matrices, MOST_VALUES)) for edge, matrices in by_edge.items()},
         "lanes": race(time, lanes),
         "similarity": _similarity(problem, activity),
-        "units": _units(problem, matrices),
+        "units": _units(problem, history),
         "untrained": untrained,
     }
 

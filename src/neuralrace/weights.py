@@ -6,7 +6,7 @@ parameters, the gradient with respect to these is the adjoint of the map, summed
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -335,6 +335,10 @@ def as_parametrization(given: Any) -> Parametrization:
     require_known(kind, known, f"there is no parametrization {kind!r}")
     if isinstance(data.get("edge"), list):
         data["edge"] = tuple(data["edge"])
+    wanted = {one.name for one in fields(known[kind])}
+    needed = {one.name for one in fields(known[kind]) if one.default is MISSING}
+    if not needed <= data.keys() <= wanted:
+        raise ProblemError(f"a parametrization {kind!r} has {sorted(wanted)}; {sorted(data)} were given")
     return known[kind](**data)
 
 

@@ -24,7 +24,7 @@ def sequence(
     sizes = finite_array("strengths", strengths, TaskError, ("mode",))
     if powers.ndim != 1 or powers.shape != sizes.shape or not powers.size:
         raise TaskError(
-            f"values and strengths must be one number for each mode; there are {len(values)} and {len(strengths)}"
+            f"values and strengths must be one number for each mode; there are {powers.size} and {sizes.size}"
         )
     times, modes = require_count("length", length), len(powers)
     time, mode = np.repeat(np.arange(times), modes), np.tile(np.arange(modes), times)

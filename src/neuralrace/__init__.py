@@ -5,7 +5,7 @@ import lazy_loader as _lazy
 # each module is imported when one of its names is first used; __init__.pyi tells type checkers the same
 __getattr__, __dir__, __all__ = _lazy.attach(
     __name__,
-    ("analysis", "batches", "initial", "papers", "plotting", "reln", "tasks", "theory", "views"),
+    ("analysis", "batches", "initial", "networks", "papers", "plotting", "reln", "tasks", "theory", "views", "weights"),
     {
         "activations": ("leaky_relu",),
         "analysis": ("agreement",),

@@ -1,5 +1,5 @@
 # the values that a problem is made of
-from . import batches as batches, initial as initial, tasks as tasks
+from . import batches as batches, initial as initial, tasks as tasks, weights as weights
 from .activations import leaky_relu as leaky_relu
 from .architecture import Architecture as Architecture, Path as Path
 from .arrays import float64 as float64
@@ -10,7 +10,7 @@ from .problem import Problem as Problem
 from .task import Task as Task
 
 # theory: from statistics to a learning curve
-from . import theory as theory
+from . import networks as networks, theory as theory
 from .theory import predict as predict
 
 # training, and what it returns

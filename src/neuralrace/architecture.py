@@ -1,6 +1,7 @@
 """The graph of a network: nodes with sizes, edges that carry weight matrices, paths from input to output."""
 
 import graphlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -11,12 +12,14 @@ import numpy as np
 from neuralrace.arrays import finite_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count, require_known
+from neuralrace.weights import Free, Parametrization, Transposed, as_parametrization
 
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
 PATH_LIMIT = 100_000
+FREE, NOTHING = Free(), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,19 @@ class Architecture:
     """A directed acyclic graph; its input nodes only send, its output nodes only receive.
 
     nodes: name -> number of neurons |v|. edges: a sequence of (source, target) pairs, or a mapping from a name to
-    such a pair, which is needed where two edges join the same nodes.
+    such a pair, which is needed where two edges join the same nodes. weights: edge -> its parametrization, see
+    `weights`; an edge that is not named has a free matrix.
     """
 
     nodes: Mapping[str, int]
     edges: Mapping[Edge, tuple[str, str]] = field(default_factory=dict)
+    weights: Mapping[Edge, Parametrization] = field(default_factory=dict)
 
     def __init__(
         self,
         nodes: Mapping[str, int],
         edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]],
+        weights: Mapping[Edge, Parametrization] | None = None,
     ) -> None:
         if not isinstance(nodes, Mapping) or not nodes:
             raise ProblemError(f"nodes must map at least one name to a size; it was {nodes!r}")
@@ -84,12 +90,21 @@ class Architecture:
         sizes = {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
         object.__setattr__(self, "nodes", sizes)
         object.__setattr__(self, "edges", checked)
+        if not isinstance(weights, Mapping | None):
+            raise ProblemError(
+                f"weights must map edges to parametrizations, such as weights.shared('name'); {weights!r}"
+            )
+        for edge in weights or {}:
+            require_known(edge, checked, f"weights name unknown edge {edge!r}")
+        made = {edge: as_parametrization(given) for edge, given in (weights or {}).items()}
+        object.__setattr__(self, "weights", made)
         _ = self.order  # a cycle shows here
         for node in self.nodes:
             if not self.incoming[node] and not self.outgoing[node]:
                 raise ProblemError(
                     f"every node needs an edge; node {node!r} has none, so nothing reaches it: join it or remove it"
                 )
+        _ = self.parameters  # weights that do not fit show here
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Architecture) and self._key == other._key
@@ -99,7 +114,7 @@ class Architecture:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        return (frozenset(self.nodes.items()), tuple(self.edges.items()))
+        return (frozenset(self.nodes.items()), tuple(self.edges.items()), frozenset(self.weights.items()))
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{node}: {size}" for node, size in self.nodes.items())
@@ -109,7 +124,7 @@ class Architecture:
 
     def resized(self, sizes: Mapping[str, int]) -> "Architecture":
         """The same graph with other numbers of neurons at its nodes."""
-        return Architecture({**self.nodes, **sizes}, self.listed_edges)
+        return Architecture({**self.nodes, **sizes}, self.listed_edges, self.weights)
 
     @property
     def listed_edges(self) -> Mapping[str, tuple[str, str]] | list[tuple[str, str]]:
@@ -133,8 +148,93 @@ class Architecture:
 
     @cached_property
     def weight_count(self) -> int:
-        """The number of weights of all edges."""
-        return sum(self.nodes[source] * self.nodes[target] for source, target in self.edges.values())
+        """The number of parameters of all edges."""
+        return sum(math.prod(shape) for shape in self.parameters.values())
+
+    @cached_property
+    def parameters(self) -> Mapping[str | Edge, tuple[int, ...]]:
+        """Edge, or name of shared weights -> the shape of its parameter, in the order of the edges."""
+        shapes: dict[str | Edge, tuple[int, ...]] = {}
+        owners: dict[str | Edge, tuple[Edge, Parametrization]] = {}
+        for edge, (key, kind, rows, columns, _) in self.maps.items():
+            try:
+                shape = kind.shape(rows, columns)
+            except ProblemError as error:
+                raise ProblemError(f"the weights of edge {edge!r}: {error}") from None
+            other, its = owners.setdefault(key, (edge, kind))
+            if its != kind or shapes.get(key, shape) != shape:
+                raise ProblemError(
+                    f"edges that share weights must have one parametrization and one shape; {key!r} is {its} of shape "
+                    f"{shapes.get(key)} on {other!r}, and {kind} of shape {shape} on {edge!r}: use another name"
+                )
+            if 0 not in shape:  # frozen
+                shapes[key] = shape
+        if not shapes:
+            raise ProblemError("at least one edge must have weights that are trained; here all are frozen: free one")
+        return shapes
+
+    @cached_property
+    def fans(self) -> Mapping[str | Edge, tuple[int, int]]:
+        """Edge, or name of shared weights -> fan in and fan out of a weight."""
+        return {key: kind.fans(rows, columns) for key, kind, rows, columns, _ in self.maps.values()}
+
+    @cached_property
+    def maps(self) -> Mapping[Edge, "tuple[str | Edge, Parametrization, int, int, bool]"]:
+        """Edge -> its parameter, parametrization, rows and columns, and whether the result is transposed."""
+        found: dict[Edge, tuple[str | Edge, Parametrization, int, int, bool]] = {}
+        for edge in self.edges:
+            chain = [edge]
+            while isinstance(kind := self.weights.get(chain[-1], FREE), Transposed):
+                require_known(kind.edge, self.edges, f"edge {edge!r} is the transpose of unknown edge {kind.edge!r}")
+                if kind.edge in chain:
+                    raise ProblemError(
+                        f"edge {edge!r} is a transpose of itself ({', '.join(map(edge_name, chain))}): leave one of "
+                        "these edges free"
+                    )
+                chain.append(kind.edge)
+            shape, turned = self.shape(chain[-1]), len(chain) % 2 == 0
+            if (shape[::-1] if turned else shape) != self.shape(edge):
+                raise ProblemError(
+                    f"edge {edge!r} has a matrix of shape {self.shape(edge)}, which is not that of the transpose of "
+                    f"{chain[1]!r}: make the sizes of their nodes equal"
+                )
+            found[edge] = (kind.name or chain[-1], kind, *shape, turned)
+        return found
+
+    @cached_property
+    def united(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of nodes whose neurons shared or transposed matrices identify with each other."""
+        import networkx
+
+        graph, ends = networkx.Graph(), dict[tuple[Any, bool], str]()
+        graph.add_nodes_from(self.nodes)
+        for edge, (key, *_, turned) in self.maps.items():
+            source, target = self.edges[edge][::-1] if turned else self.edges[edge]
+            graph.add_edge(target, ends.setdefault((key, True), target))
+            graph.add_edge(source, ends.setdefault((key, False), source))
+        order = {node: place for place, node in enumerate(self.order)}
+        return tuple(tuple(sorted(group, key=order.__getitem__)) for group in networkx.connected_components(graph))
+
+    def key(self, edge: Edge) -> str | Edge:
+        """The parameter of an edge."""
+        return self.maps[edge][0]
+
+    def matrices(self, weights: Mapping[Any, Any]) -> dict[Edge, Any]:
+        """The matrix of every edge from the parameters; leading axes are kept."""
+        if not self.weights:
+            return {edge: weights[edge] for edge in self.edges}
+        made: dict[Edge, Any] = {}
+        for edge, (key, kind, rows, columns, turned) in self.maps.items():
+            matrix = kind.matrix(weights.get(key, NOTHING), rows, columns)
+            made[edge] = matrix.swapaxes(-1, -2) if turned else matrix
+        return made
+
+    def axes(self, key: str | Edge) -> tuple[str, ...]:
+        """The names of the axes of a parameter: (target, source) of a free matrix of one edge."""
+        if key in self.edges and key not in self.weights:
+            source, target = self.edges[key]
+            return f"{target}_unit", f"{source}_unit"
+        return tuple(f"{edge_name(key)}_{place}" for place in range(len(self.parameters[key])))
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -199,23 +299,41 @@ class Architecture:
         return graph
 
     def draw(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the graph from left to right by level, with sizes and the names of edges, on an axis given or new."""
+        """Draw the graph from left to right by level, with sizes and the names of edges and shared weights."""
         import networkx
         from matplotlib.figure import Figure
 
-        axis = Figure(layout="constrained").subplots() if axis is None else axis
-        graph = self.to_networkx()
-        place = networkx.multipartite_layout(graph, subset_key="level")
+        graph, columns = self.to_networkx(), dict[int, list[str]]()
+        for node in self.order:  # an input stands beside what it enters
+            column = min(self.level[self.target(e)] for e in self.outgoing[node]) - 1 if node in self.inputs else None
+            columns.setdefault(self.level[node] if column is None else column, []).append(node)
+        if axis is None:
+            axis = Figure((max(6.4, 1.3 * len(columns)), 4.8), layout="constrained").subplots()
+        place = networkx.multipartite_layout(graph, subset_key=columns)
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
         labels = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
         width = max(30, 6 * max(map(len, self.nodes)))  # in points, so that the longest name fits
         look = {"node_color": "white", "edgecolors": "black", "node_size": width**2, "font_size": 9}
         networkx.draw_networkx(graph, place, ax=axis, labels=labels, connectionstyle=bends, **look)
-        names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
+        names = {
+            (s, t, edge if isinstance(edge, str) else 0): label
+            for edge, (s, t) in self.edges.items()
+            if (label := self._label(edge))
+        }
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()
         return axis
+
+    def _label(self, edge: Edge) -> str:
+        """What a drawing says of an edge: its name, and that of its weights or their kind."""
+        kind = self.weights.get(edge)
+        words = [edge] if isinstance(edge, str) else []
+        if isinstance(kind, Transposed):
+            words.append(f"transposed {self.weights.get(kind.edge, FREE).name or edge_name(kind.edge)}")
+        elif kind is not None:
+            words.append(kind.name or kind.kind.replace("_", " "))
+        return ": ".join(words)
 
     def count_paths(self) -> int:
         """Count the paths from input to output by dynamic programming, without enumerating them."""
@@ -243,20 +361,18 @@ class Architecture:
 
 
 def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
-    """Return the weights as float64 matrices in the order of the edges, or raise an error that names the faulty one."""
+    """Return the parameters as float64 arrays in the order of the edges, or raise an error that names a faulty one."""
     if not isinstance(weights, Mapping):
         raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
     for edge in weights:
-        require_known(edge, architecture.edges, f"weights name unknown edge {edge!r}")
+        require_known(edge, architecture.parameters, f"weights name unknown edge {edge!r}")
     checked: dict[Edge, np.ndarray] = {}
-    for edge in architecture.edges:
+    for edge, shape in architecture.parameters.items():
         if edge not in weights:
             raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
         matrix = finite_array(f"the weights of edge {edge!r}", weights[edge], WeightError, ("row", "column"))
-        if matrix.shape != architecture.shape(edge):
-            raise WeightError(
-                f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
-                f"they have {matrix.shape}"
-            )
+        if matrix.shape != shape:
+            kind = "shape (target, source) =" if edge in architecture.edges and len(shape) == 2 else "shape"
+            raise WeightError(f"the weights of edge {edge!r} must have {kind} {shape}; they have {matrix.shape}")
         checked[edge] = matrix
     return checked

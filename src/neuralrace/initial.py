@@ -1,5 +1,6 @@
 """Initial weights: each initializer maps (network, key) to a matrix per edge."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,24 +26,37 @@ class ByShape(ABC):
     """An initializer that depends on the shapes of the edges alone; its one field is a size, for all edges or each."""
 
     @abstractmethod
-    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
-        """Draw the weights of one edge."""
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
+        """Draw the weights of one edge; fans: fan in plus fan out."""
 
     @float64
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
-        random, shape = _random(key, network), network.architecture.shape
-        return {edge: self.matrix(random, shape(edge), size) for edge, size in self.scales(network).items()}
+        random, graph = _random(key, network), network.architecture
+        found: dict[Edge, np.ndarray] = {}
+        for edge, size in self.scales(network).items():
+            found[edge] = self.parameter(random, graph.parameters[edge], graph.fans[edge], size)
+        return found
+
+    def parameter(
+        self, random: np.random.Generator, shape: tuple[int, ...], fans: tuple[int, int], size: float
+    ) -> np.ndarray:
+        """Draw a parameter of any shape; of several matrices, or single numbers, each by itself."""
+        *lead, rows, columns = (1, 1, *shape)[-max(len(shape), 2) :]
+        drawn = [self.matrix(random, (rows, columns), size, sum(fans)) for _ in range(math.prod(lead))]
+        return np.reshape(drawn, shape)
 
     def scales(self, network: Any) -> dict[Edge, float]:
         """Return the size of every edge; biases start at zero unless they are named."""
         ((name, given),) = vars(self).items()
         edges, most, of = network.architecture.edges, LARGEST / 100, isinstance(given, Mapping)
+        maps = network.architecture.maps
+        biases = {maps[edge][0] for edge, (source, _) in edges.items() if source == BIAS}
         sizes: dict[Edge, float] = {}
         for edge, size in _by_edge(name, given, network.architecture).items():
             label = f"{name} of edge {edge_name(edge)}" if of else name
             sizes[edge] = require_number(label, size, least=0, most=most)
-            if not of and getattr(network, "biases", False) and edges[edge][0] == BIAS:
+            if not of and getattr(network, "biases", False) and edge in biases:
                 sizes[edge] = 0.0
         return sizes
 
@@ -57,13 +71,13 @@ class ByShape(ABC):
 def _by_edge(name: str, given: Any, architecture: Architecture) -> dict[Edge, Any]:
     """Return a value for every edge, in order, from one value for all or from values by edge."""
     if not isinstance(given, Mapping):
-        return dict.fromkeys(architecture.edges, given)
+        return dict.fromkeys(architecture.parameters, given)
     for edge in given:
-        require_known(edge, architecture.edges, f"{name} names unknown edge {edge!r}")
-    for edge in architecture.edges:
+        require_known(edge, architecture.parameters, f"{name} names unknown edge {edge!r}")
+    for edge in architecture.parameters:
         if edge not in given:
             raise WeightError(f"{name} must have a value for every edge; {edge_name(edge)} has none")
-    return {edge: given[edge] for edge in architecture.edges}
+    return {edge: given[edge] for edge in architecture.parameters}
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Gaussian(ByShape):
 
     std: PerEdge
 
-    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
         """Draw entries of this standard deviation."""
         return size * random.standard_normal(shape)
 
@@ -86,14 +100,14 @@ class Relative(ByShape):
 
     scale: PerEdge
 
-    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
         """Draw entries of this standard deviation."""
         return size * random.standard_normal(shape)
 
     def scales(self, network: Any) -> dict[Edge, float]:
         """Return the standard deviation of every edge."""
-        shape = network.architecture.shape
-        return {edge: scale * float(np.sqrt(2 / sum(shape(edge)))) for edge, scale in super().scales(network).items()}
+        fans = network.architecture.fans
+        return {edge: scale * float(np.sqrt(2 / sum(fans[edge]))) for edge, scale in super().scales(network).items()}
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,7 @@ class Orthogonal(ByShape):
 
     gain: PerEdge
 
-    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
         """Draw a matrix of this gain."""
         return size * _random_orthogonal(random, *shape)
 
@@ -113,9 +127,9 @@ class Xavier(ByShape):
 
     gain: PerEdge = 1.0
 
-    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float, fans: int) -> np.ndarray:
         """Draw entries within the bound."""
-        return size * np.sqrt(6 / sum(shape)) * random.uniform(-1, 1, shape)
+        return size * np.sqrt(6 / fans) * random.uniform(-1, 1, shape)
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,8 @@ class Decoupled:
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         bases, architecture, values = shared_bases(network.statistics()), network.architecture, self.values
+        if architecture.weights:
+            raise WeightError("decoupled weights need free matrices; this network has parametrized ones: use gaussian")
         statistic, residual = bases.worst
         if residual > 1e-8:
             raise WeightError(

@@ -212,7 +212,7 @@ def weights_by_edge(
             numbers[name] = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise WeightError(f"the weights of {name!r} must be numbers; they were {shortened(values)}") from None
-    own = {edge_name(edge): edge for edge in architecture.edges} | {edge: edge for edge in architecture.edges}
+    own = {edge_name(edge): edge for edge in architecture.parameters} | {edge: edge for edge in architecture.parameters}
     if all(name in own for name in numbers):
         return {edge: numbers[name] for name, edge in own.items() if name in numbers}, ()
     chain = [node for node in architecture.order if node != BIAS or not biases]
@@ -272,8 +272,8 @@ def checkpoint_records(
         rule |= {"direction": sentence, "activation": activation}
         losses = np.array([[loss_at(network, one, loss) for one in mine] for mine in seen])
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"loss": (("seed", "time"), losses)}
-    for edge, (source, target) in network.architecture.edges.items():
-        name, units = edge_name(edge), (f"{target}_unit", f"{source}_unit")
+    for edge in network.architecture.parameters:
+        name, units = edge_name(edge), network.architecture.axes(edge)
         over_time = np.array([[one[edge] for one in mine] for mine in seen])
         variables[f"weights[{name}]"] = (("seed", "time", *units), over_time)
         variables[f"initial_weights[{name}]"] = (("seed", *units), over_time[:, 0])

@@ -240,4 +240,4 @@ def _slope(problem: Problem, network: Network, weights: Mapping[Edge, np.ndarray
 
 
 def _flat(problem: Problem, by_edge: Mapping[Edge, np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.ravel(by_edge[edge]) for edge in problem.architecture.edges])
+    return np.concatenate([np.ravel(by_edge[edge]) for edge in problem.architecture.parameters])

@@ -121,11 +121,17 @@ class Problem:
 
     @float64
     def gradient(self, weights: Weights) -> dict[Edge, np.ndarray]:
-        """The derivative of the loss with respect to every weight matrix, by automatic differentiation."""
+        """The derivative of the loss with respect to every parameter, by automatic differentiation."""
         network = self.network
         gradient = compiled_gradient(network, network.stack(check_weights(self.architecture, weights)))
         by_edge = network.unstack(as_numpy(gradient))
-        return {edge: by_edge[edge] for edge in self.architecture.edges}
+        return {edge: by_edge[edge] for edge in self.architecture.parameters}
+
+    def edge_matrices(self, weights: Weights) -> dict[Edge, np.ndarray]:
+        """The matrix of every edge, (target, source), from the parameters."""
+        return {
+            e: np.asarray(m) for e, m in self.architecture.matrices(check_weights(self.architecture, weights)).items()
+        }
 
     def compress(self) -> "Problem":
         """Return an equivalent problem with few examples: the same loss and gradient at all weights.
@@ -235,7 +241,7 @@ def problems_to_evaluate(problem: Problem, evaluate: Mapping[str, Any] | None) -
         require_kind(f"evaluate[{name!r}]", given, (Task, Problem), TaskError)
         other = problem.on(given) if isinstance(given, Task) else given
         graph, own = other.architecture, problem.architecture
-        if not isinstance(name, str) or "]" in name or (graph.nodes, graph.edges) != (own.nodes, own.edges):
+        if not isinstance(name, str) or "]" in name or graph != own:
             raise ProblemError(
                 f"evaluate must map names, without brackets, to examples for the same graph; {name!r} has "
                 f"{shortened(given)}"
@@ -285,4 +291,4 @@ def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, 
     edges = [*edges, *added.values()] if isinstance(edges, list) else {**edges, **added}
     inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
     wider = Task(inputs, task.targets, task.weights, names=task.names)
-    return Architecture({**architecture.nodes, BIAS: 1}, edges), wider
+    return Architecture({**architecture.nodes, BIAS: 1}, edges, architecture.weights), wider

@@ -138,7 +138,7 @@ class PathStatistics:
 
     def loss(self, weights: Weights) -> float:
         """The loss from the moments alone: half <|y|^2>, less the part that the network explains."""
-        loss = 0.5 * self.target_energy
+        loss, matrices = 0.5 * self.target_energy, self.architecture.matrices(weights)
         for c, here in enumerate(self.moments):
             maps: dict[str, np.ndarray] = {}  # the linear map from all open inputs, stacked, to each active node
             for node in self.architecture.order:
@@ -147,7 +147,7 @@ class PathStatistics:
                 for edge in self.architecture.incoming[node]:
                     gate, source = self.edge_gates[edge][c], self.architecture.source(edge)
                     if gate != 0:
-                        through = np.asarray(weights[edge]) if gate == 1 else gate * np.asarray(weights[edge])
+                        through = np.asarray(matrices[edge]) if gate == 1 else gate * np.asarray(matrices[edge])
                         if source not in here.place or len(here.place) > 1:  # else the product with the identity
                             through = through @ maps[source]
                         maps[node] = maps[node] + through if node in maps else through
@@ -156,12 +156,12 @@ class PathStatistics:
         return loss
 
     @float64
-    def gradient(self, weights: Weights) -> dict[Edge, Matrix]:
-        """dL/dW_e from the moments alone (eqs 3-4), on rows that have these moments."""
+    def gradient(self, weights: Weights) -> dict[Edge, np.ndarray]:
+        """dL/dW_e of every parameter from the moments alone (eqs 3-4), on rows that have these moments."""
         network, _ = self.once(PathStatistics.network)
         gradient = compiled_gradient(network, network.stack(check_weights(self.architecture, weights)))
         by_edge = network.unstack(as_numpy(gradient))
-        return {edge: by_edge[edge] for edge in self.architecture.edges}
+        return {edge: by_edge[edge] for edge in self.architecture.parameters}
 
     def network(self, bases: Bases | None = None) -> tuple[Network, float]:
         """Plan the forward pass on few rows with the same moments, as good as the examples.
@@ -317,6 +317,10 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
     for node, columns in found.items():
         for number, vector in columns.items():
             bases[node][:, number] = vector
+
+    for group in architecture.united if architecture.weights else ():
+        first = next((bases[node] for node in group if node in bases), None)
+        bases |= {node: first for node in group if node in bases and first is not None}
 
     def off_diagonal(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
         size = float(np.linalg.norm(matrix))

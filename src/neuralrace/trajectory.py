@@ -28,6 +28,7 @@ from neuralrace.interop import checkpoint_records
 from neuralrace.io import load_dataset, save_dataset, versions
 from neuralrace.problem import Problem
 from neuralrace.task import Task
+from neuralrace.weights import as_parametrization
 
 if TYPE_CHECKING:
     import pandas
@@ -88,10 +89,10 @@ class Trajectory:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """The edges of the network, in order."""
+        """The edges of the network, or the names of their shared weights, in order."""
         if self.problem is None:
             raise UnknownNameError("the curve does not hold its problem, which names the edges of its weights")
-        return tuple(self.problem.architecture.edges)
+        return tuple(self.problem.architecture.parameters)
 
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
         """The weights of one seed: at the end, or at one of the recorded steps if weights were recorded."""
@@ -279,6 +280,7 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
         "edges": architecture.listed_edges,
         "activations": activations,
     }
+    described["weights"] = [[edge, kind.as_data()] for edge, kind in architecture.weights.items()]
     described |= {"inputs": [*task.inputs], "targets": [*task.targets], "names": dict(task.names)}
     return variables, described | {"biases": problem.biases}
 
@@ -297,7 +299,9 @@ def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]
         return data, None
     inputs, targets = ({node: stored[kind][node] for node in described[kind]} for kind in ("inputs", "targets"))
     task = Task(inputs, targets, stored["example_weights"][""], names=described.get("names"))
-    architecture, gated = Architecture(described["nodes"], described["edges"]), stored["edge_gates"]
+    weights = {e if isinstance(e, str) else tuple(e): as_parametrization(k) for e, k in described.get("weights", ())}
+    architecture = Architecture(described["nodes"], described["edges"], weights)
+    gated = stored["edge_gates"]
     edge_gates = {edge: gated[edge_name(edge)] for edge in architecture.edges if edge_name(edge) in gated}
     gates = Gates(stored["node_gates"], edge_gates)
     return data, Problem(architecture, task, gates, described["activations"], described["biases"])

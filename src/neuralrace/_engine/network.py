@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import compiled
+from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
@@ -167,14 +168,25 @@ class Network(eqx.Module):
     neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
     row_weights: dict[str, Array]  # node with an activation -> weight of the examples behind each row, (rows,)
     examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless requested
+    tied: Architecture | None = eqx.field(static=True)  # where some matrices are functions of parameters
 
     def stack(self, weights: Weights) -> Stacks:
-        """Gather the matrices of each group into one array; leading axes are kept."""
+        """Arrange parameters for computing; leading axes are kept.
+
+        The matrices of each group are one array, or, if some are functions of parameters, each parameter is.
+        """
+        if self.tied is not None:
+            return {f"parameter {i}": on_device(weights[key]) for i, key in enumerate(self.tied.parameters)}
+        return self._groups(weights)
+
+    def _groups(self, weights: Weights) -> Stacks:
         stacks = {f"group {i}": group.stack(weights) for i, group in enumerate(self.groups)}
         return stacks | {f"idle {i}": on_device(weights[e]) for i, e in enumerate(self.idle)}
 
     def unstack(self, stacks: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Take the matrices of the edges out again; further leading axes are kept."""
+        if self.tied is not None:
+            return {key: stacks[f"parameter {i}"] for i, key in enumerate(self.tied.parameters)}
         weights: dict[Edge, Matrices] = {}
         for i, group in enumerate(self.groups):
             for k, edge in enumerate(group.edges):
@@ -183,6 +195,8 @@ class Network(eqx.Module):
 
     def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[BlockRows, BlockRows]:
         """The basis rows of every node, block by block: activity, and the input of the activations."""
+        if self.tied is not None:
+            stacks = self._groups(self.tied.matrices(self.unstack(stacks)))
         received: BlockRows = {}
         activity: BlockRows = {}
         for block, count in self.blocks:

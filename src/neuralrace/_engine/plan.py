@@ -118,6 +118,7 @@ def make_network(
         neuron_gates=dict(gates.neurons),
         row_weights={n: np.asarray(abs(states[n].per_example()).T @ task.weights) for n in activated if n in place},
         examples={node: constant_matrix(states[node].per_example()) for node in place} if every_example else {},
+        tied=architecture if architecture.weights else None,
     )
 
 

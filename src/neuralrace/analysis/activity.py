@@ -95,6 +95,8 @@ def tangent_kernel(problem: Problem, weights: Weights) -> np.ndarray:
     s(e), both known per example.
     """
     require_kind("problem", problem, Problem, ProblemError)
+    if problem.architecture.weights:
+        raise ProblemError("a tangent kernel of free weight matrices is required; this network has parametrized ones")
     checked = check_weights(problem.architecture, weights)
     architecture, count = problem.architecture, len(problem.task)
     activity = {**problem.task.inputs, **problem.activity(checked)}

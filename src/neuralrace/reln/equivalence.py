@@ -36,6 +36,8 @@ def equivalent(network: Problem, weights: Weights) -> Equivalent:
     """
     require_kind("network", network, Problem, ProblemError)
     graph, gates = network.architecture, dict(network.gates.nodes)
+    if graph.weights:
+        raise ProblemError("a network of free weight matrices is required; this network has parametrized ones")
     checked = check_weights(graph, weights)
     parts = {node: {node: np.arange(size)} for node, size in graph.nodes.items()}
     members: dict[str, np.ndarray] = {}

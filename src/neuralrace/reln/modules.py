@@ -149,7 +149,7 @@ def require_relu_chain(network: Any) -> None:
     order = [ends[0] for ends in inner[:1]] + [ends[1] for ends in inner]
     chain = inner == list(itertools.pairwise(order)) and sorted(order) == sorted(nodes)
     alike = set(kinds) == set(order[1:-1]) and len(set(kinds.values())) == 1
-    if not (chain and alike and isinstance(kinds[order[1]], LeakyReLU)) or gates.nodes or gates.edges:
+    if not (chain and alike and isinstance(kinds[order[1]], LeakyReLU)) or gates.nodes or gates.edges or graph.weights:
         raise ProblemError(
             "a chain of ReLU layers of one slope without gates is required, its edges listed from input to output; "
             "this problem is another: make one with ReLUNetwork(task, hidden=...)"

@@ -82,7 +82,8 @@ class Aligned(Method[ReducedSystem]):
 
 def _follow_nodes(request: Request, start: Alignment) -> tuple[np.ndarray, Evolution]:
     flow = start_flow(request, start.weights(start.matrices))
-    return flow.losses(request.times), matrix_evolution(flow.weights_at, partial(own_vectors, request.statistics))
+    vectors = partial(own_vectors, request.statistics)
+    return flow.losses(request.times), matrix_evolution(flow.weights_at, request.architecture, vectors)
 
 
 class PathSystem(System):
@@ -195,4 +196,5 @@ def _follow_paths(request: Request, start: Alignment) -> tuple[np.ndarray, Evolu
         places, found = list(modes), values if times is request.times else solution.at(times)[1]
         return [found[:, places.index(path), : len(modes[path].strengths)] for path in paths]
 
-    return losses + constant, matrix_evolution(weights_at, partial(own_vectors, request.statistics), paths=strengths)
+    vectors = partial(own_vectors, request.statistics)
+    return losses + constant, matrix_evolution(weights_at, request.architecture, vectors, strengths)

@@ -17,9 +17,7 @@ import numpy as np
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics, rounded, shared_bases
-from neuralrace.theory.reduction.terms import path_modes
-
-ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
+from neuralrace.theory.reduction.terms import ROUNDING, path_modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +218,37 @@ def growing_part(
             worst, where = float(begun.max()), f"mode {int(np.argmax(begun))} at node {node!r}"
         entangled += float(speeds * reach @ _misplaced(seen, speeds, reach))
     return replace(found, residual=worst, where=where, entangled=entangled)
+
+
+def growing_tied(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray]) -> Alignment:
+    """Project small weights that edges share onto the growing directions of all modes, by parameter.
+
+    While all are small, only paths of two layers grow: those of the hidden node that joins an input to an output. Its
+    directions are those of the nodes that share its weights, and a matrix between these starts with its diagonal there.
+    """
+    graph = statistics.architecture
+    matrices, outside = graph.matrices(weights), {*graph.inputs, *graph.outputs}
+    nodes = [
+        node
+        for node in graph.hidden
+        if any(graph.source(e) in outside for e in graph.incoming[node])
+        and any(graph.target(e) in outside for e in graph.outgoing[node])
+    ]
+    grown = growing_part(statistics, matrices, nodes[-1:], own=False)
+    found = replace(grown, ends={}, strengths={}, whole={}, grown={})
+    entering, leaving = outer_bases(statistics, own=False)
+    basis = next((ends[0] for edge, ends in grown.ends.items() if edge in entering), None)
+    if basis is None:
+        return found
+    for edge in sorted(graph.maps, key=lambda edge: edge not in grown.ends):  # those that grow first stand for all
+        key, *_, turned = graph.maps[edge]
+        if key in found.ends:
+            continue
+        target, source = leaving.get(edge, basis), entering.get(edge, basis)
+        strength = np.sum(target * (matrices[edge] @ source), axis=0)
+        found.ends[key] = (source, target) if turned else (target, source)
+        found.strengths[key] = grown.strengths.get(edge, strength)
+    return found
 
 
 def _misplaced(seen: np.ndarray, speeds: np.ndarray, reach: np.ndarray) -> np.ndarray:

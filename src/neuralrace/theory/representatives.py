@@ -83,6 +83,8 @@ def one_hidden_layer(problem: Problem) -> Assumption:
         wrong = f"activations are at {', '.join(map(repr, problem.activations)) or 'no node'}"
     elif gates.nodes or gates.edges or gates.neurons:
         wrong = "the network has gates"
+    elif problem.architecture.weights:
+        wrong = "some edges have parametrized weights"
     found = wrong or f"{hidden[0]!r} with {nodes[hidden[0]]} neurons"
     return Assumption("one rectified hidden layer", float(bool(wrong)), 0.0, found)
 

@@ -85,7 +85,7 @@ class NetworkLearner(Learner):
     def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Return weights by edge again; leading axes are kept."""
         found = self.network.unstack(parameters)
-        return {edge: found[edge] for edge in self.architecture.edges}
+        return {edge: found[edge] for edge in self.architecture.parameters}
 
     def loss(self, parameters: Stacks) -> jax.Array:
         """Compute the loss over all examples."""
@@ -161,6 +161,10 @@ def make_learner(
     if coupling == "residual":
         if batch_size is not None:
             raise ProblemError("mini-batches require coupling='joint'; leave batch_size out for 'residual'")
+        if problem.architecture.weights:
+            raise ProblemError(
+                "residual coupling needs free weight matrices, and this network shares some: use 'joint'"
+            )
         common_edges = _always_open_edges(problem, folded)
         closed = {edge: np.zeros(len(problem.task)) for edge in problem.architecture.edges if edge not in common_edges}
         gates = Gates(problem.gates.nodes, {**problem.gates.edges, **closed})

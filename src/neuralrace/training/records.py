@@ -18,7 +18,7 @@ from neuralrace.training.routed import RoutedNetwork
 # kind -> the things that have it
 THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
     "outputs": lambda problem: problem.architecture.outputs,
-    "weights": lambda problem: problem.architecture.edges,
+    "weights": lambda problem: problem.architecture.parameters,
     "path_singular_values": lambda problem: problem.architecture.paths(PATH_LIMIT),
     "weight_singular_values": lambda problem: problem.architecture.edges,
     "activity": lambda problem: problem.architecture.hidden,
@@ -43,8 +43,9 @@ class Recorder(eqx.Module):
                 found |= {variable(kind, node): rows[node] > 0 if gating else rows[node] for node in things}
             else:
                 weights = learner.unpack(parameters)
+                matrices = weights if kind == "weights" else learner.architecture.matrices(weights)
                 for thing in things:
-                    matrix = thing.product(weights) if isinstance(thing, Path) else weights[thing]
+                    matrix = thing.product(matrices) if isinstance(thing, Path) else matrices[thing]
                     found[variable(kind, thing)] = matrix
         return found
 
@@ -60,12 +61,12 @@ class Recorder(eqx.Module):
                 axes: tuple[str, ...] = ()
                 if kind in OF_EXAMPLES:
                     axes = "example", f"{thing}_unit"
+                elif kind == "weights":
+                    axes = problem.architecture.axes(thing)
                 else:
                     path = isinstance(thing, Path)
                     source, target = (thing.source, thing.target) if path else problem.architecture.edges[thing]
-                    axes = f"{target}_unit", f"{source}_unit"
-                    if kind != "weights":
-                        axes = (f"mode_of_{min(nodes[source], nodes[target])}",)
+                    axes = (f"mode_of_{min(nodes[source], nodes[target])}",)
                 found[variable(kind, thing)] = axes
         return found
 

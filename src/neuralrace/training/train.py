@@ -229,7 +229,7 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
         objective, inner = as_objective(condition.loss, network.task), network
         others = problems_to_evaluate(network, condition.evaluate)
         neurons = any(other.gates.neurons for other in (network, *others.values()))
-        if condition.rule.projects and not (others and neurons):
+        if condition.rule.projects and not (others and neurons) and not network.architecture.weights:
             parts = network.architecture, initial, network.activations, network.gates.neurons
             projected, bases, neuron_gates = project_hidden(*parts)
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
@@ -284,7 +284,7 @@ def _final_weights(network: Network, run: Trajectory) -> list[Weights]:
             f"a run that diverged cannot be continued; seeds {diverged} did: give those of other seeds, "
             "[run.weights(seed) for seed in ...]"
         )
-    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.edges}
+    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.parameters}
     for edge, name in final.items():
         if name not in run.data:
             raise WeightError(
@@ -305,7 +305,7 @@ def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> di
         drawn = [check_weights(architecture, initial)] * seeds
     else:
         drawn = [draw(initial, problem, jax.random.wrap_key_data(words)) for words in _streams(key, seeds)[0]]
-    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.parameters}
 
 
 def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, precision: str) -> dict[str, Any]:
@@ -363,8 +363,7 @@ def _trajectory(
     if keep_weights:
         final = jax.tree.map(lambda leaf: np.asarray(leaf)[seeds], training.state.parameters)
         for edge, matrix in prepared.program.learner.unpack(final).items():
-            name, (source, target) = edge_name(edge), problem.architecture.edges[edge]
-            units = f"{target}_unit", f"{source}_unit"
+            name, units = edge_name(edge), problem.architecture.axes(edge)
             initial[f"initial_weights[{name}]"] = ("seed", *units), prepared.initial[edge]
             records[f"final_weights[{name}]"], axes[f"final_weights[{name}]"] = matrix, units
     spans, variables = {f"{node}_unit": basis for node, basis in prepared.bases.items()}, {}

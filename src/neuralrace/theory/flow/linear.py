@@ -47,6 +47,8 @@ class LinearFlow:
     def weights(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """The weights between neurons in a state of the flow."""
         inner = self.network.unstack({name: np.asarray(part)[0] for name, part in state.items()})
+        if self.network.tied is not None:
+            return inner
         ends, bases = self.architecture.edges.items(), self.bases
         return {e: self.fixed[e] + lift(inner[e], bases.get(target), bases.get(source)) for e, (source, target) in ends}
 
@@ -61,6 +63,11 @@ def linear_flow(
 ) -> LinearFlow:
     """Start the flow at some weights, accurate to rtol up to `end`; descent: step size, to take steps instead."""
     architecture = statistics.architecture
+    if architecture.weights:  # bases of single nodes do not respect what edges share
+        network, constant = statistics.once(PathStatistics.network)
+        begin = {name: part[None] for name, part in network.stack(weights).items()}
+        solution = Solution(NetworkSystem(network), begin, rtol, max_steps, descent=descent)
+        return LinearFlow(architecture, network, {}, {}, constant, solution)
     inputs, outputs, plans = statistics.once(_data_bases)
     bases = dict(inputs)
     for node, (used, unused, variance) in outputs.items():

@@ -49,13 +49,13 @@ class Flow(Method[PathStatistics]):
 
     def solve(self, request: Request, prepared: PathStatistics) -> Outcome:
         """Integrate, or take steps, draw by draw."""
-        flows = [start_flow(request, weights) for weights in request.weights]
+        flows, vectors = [start_flow(request, weights) for weights in request.weights], partial(own_vectors, prepared)
         row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
         if request.rtol > ROUGH:
             row = Assumption("accuracy of the integration", request.rtol, ROUGH, "rtol of every step and mode")
         return Outcome(
             np.array(map_on_devices(lambda flow: flow.losses(request.times), flows)),
-            tuple(matrix_evolution(flow.weights_at, partial(own_vectors, prepared)) for flow in flows),
+            tuple(matrix_evolution(flow.weights_at, request.architecture, vectors) for flow in flows),
             tuple(prepared.open_paths) if prepared.listable else (),
             (row,),
         )

@@ -101,11 +101,11 @@ class Simulation:
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
 
-        def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        def weights_at(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
             for weights in self.at(times, draw):
                 yield weights if translate is None else translate(weights)
 
-        return matrix_evolution(matrices)
+        return matrix_evolution(weights_at, self.problem.architecture)
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""
@@ -132,7 +132,7 @@ class Simulation:
         for state in states:
             stacks: Stacks = state[0] if self.request.optimizer is not None else state
             by_edge = self.network.unstack({name: np.asarray(part)[place] for name, part in stacks.items()})
-            yield {edge: by_edge[edge] for edge in self.problem.architecture.edges}
+            yield {edge: by_edge[edge] for edge in self.problem.architecture.parameters}
 
     def _strided(self, times: np.ndarray, draw: int) -> Iterator[Stacks]:
         state, before = self._apart[draw], 0.0

@@ -114,6 +114,13 @@ class NetworkSystem(System):
 
     def modes(self, state: Stacks) -> list[jax.Array]:
         """The sizes of rows, columns and whole matrices, or of all weights that enter a block."""
+        if self.network.tied is not None:
+            sizes = [jnp.sqrt(jnp.sum(part**2, axis=tuple(range(1, part.ndim)))) for part in state.values()]
+            # a single number may pass through zero, so it is compared with the others too
+            return [
+                size if part[0].size > 1 else size + 0.01 * sum(sizes)
+                for size, part in zip(sizes, state.values(), strict=True)
+            ]
         found: list[jax.Array] = []
         blocks: dict[object, jax.Array] = {}
         for i, group in enumerate(self.network.groups):

@@ -11,12 +11,20 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.statistics import shared_bases
-from neuralrace.theory.alignment import Alignment, align_own, align_shared, growing_part, is_two_layer
+from neuralrace.theory.alignment import (
+    Alignment,
+    align_own,
+    align_shared,
+    growing_part,
+    growing_tied,
+    is_two_layer,
+)
 from neuralrace.theory.certificate import SADDLE, Assumption, first_failing
 from neuralrace.theory.check import FLOOR
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.system import ReducedSystem, StateCurves
 from neuralrace.theory.reduction.terms import listed_paths, off_diagonal, path_modes, paths_apart
+from neuralrace.weights import Free
 
 SMALL = 1e-2  # tolerance of what holds in the limit of small initial weights
 DIAGONAL = "own modes stay diagonal"
@@ -62,8 +70,11 @@ def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Row
     rows: Rows = (statistics.once(listed_paths),)
     if rows[0].holds:
         rows = (*rows, *(statistics.once(paths_apart) if own else (shares_bases(request),)))
+    rows = (*rows, *free_matrices(request, own)) if request.architecture.weights else rows
     if not rows[0].holds or (first_failing(rows) is not None and (own or not force)):
         return rows, None
+    if request.architecture.weights:
+        return _set_up_tied(request, rows, small)
     starts = tuple((align_own if own else align_shared)(statistics, weights) for weights in request.weights)
     residual, where = max((start.residual, start.where) for start in starts)
     grows = not own and residual > request.tolerance and is_two_layer(request.architecture)
@@ -90,6 +101,31 @@ def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Row
         Assumption("modes that grow apart", apart, small, "when overlapping modes are learned"),
     )
     return rows, ReducedSystem(statistics, starts, own)
+
+
+def free_matrices(request: Request, own: bool) -> Rows:
+    """Require matrices that are free, shared or transposed, and small weights around one hidden layer."""
+    graph = request.architecture
+    for edge in graph.weights:
+        if own or not isinstance(graph.maps[edge][1], Free):
+            return (Assumption("free weight matrices", 1.0, 0.0, f"edge {edge_name(edge)} has {graph.weights[edge]}"),)
+    layers = [group for group in graph.united if group[0] in graph.hidden]
+    named = ", ".join(map(str, layers))
+    return (Assumption("one hidden layer, shared over time or not", len(layers) - 1, 0.0, f"there are {named}"),)
+
+
+def _set_up_tied(request: Request, rows: Rows, small: float) -> tuple[Rows, ReducedSystem | None]:
+    """Start from the growing part of small weights that edges share: modes stay scalars, with repeated factors."""
+    statistics, silent = request.statistics, 0.5 * request.statistics.target_energy
+    starts = tuple(growing_tied(statistics, weights) for weights in request.weights)
+    if not all(start.strengths.keys() >= set(request.architecture.parameters) for start in starts):
+        where = "no hidden node joins an input to an output directly"
+        return (*rows, Assumption("a path of two layers", 1.0, 0.0, where)), None
+    size, where = max((start.residual, start.where) for start in starts)
+    rows = (*rows, Assumption("small initial weights", size, small, where))
+    apart = max(start.entangled for start in starts) / max(2 * silent, np.finfo(float).tiny)
+    rows = (*rows, Assumption("modes that grow apart", apart, small, "when overlapping modes are learned"))
+    return rows, ReducedSystem(statistics, starts)
 
 
 def shares_bases(request: Request) -> Assumption:
@@ -184,7 +220,8 @@ def modes_at_rest(request: Request, system: ReducedSystem, largest: float) -> As
         for term in map(int, np.flatnonzero(rest)):
             further = largest ** max(len(terms.of(term)) - 2, 0)
             for edge, mode in (names[v] for v in terms.of(term)):
-                ends = zip(request.architecture.edges[edge], start.ends[edge][::-1], strict=True)
+                nodes = request.architecture.edges.get(edge, ("", ""))  # shared ones have no nodes of their own
+                ends = zip(nodes, start.ends[edge][::-1], strict=True)
                 if any(node in hidden and basis.any(axis=0).sum() == len(basis) for node, basis in ends):
                     continue
                 left_out = float(np.linalg.norm(weights[edge] - followed[edge]))

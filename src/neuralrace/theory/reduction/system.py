@@ -171,7 +171,7 @@ class ReducedSystem:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The scalars of the system, each with the edges and modes that share it."""
-        order = {edge: number for number, edge in enumerate(self.statistics.architecture.edges)}
+        order = {edge: number for number, edge in enumerate(self.statistics.architecture.parameters)}
         numbers: dict[tuple[Edge, ...], int] = {}
         found = []
         for members in self._members:
@@ -237,13 +237,15 @@ class ReducedSystem:
             found = strengths(times)
             return [start.weights({edge: values[i] for edge, values in found.items()}) for i in range(len(times))]
 
+        key = self.statistics.architecture.key
+
         def edges(wanted: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
             found = strengths(times)
-            return [found[edge] for edge in wanted]
+            return [found[key(edge)] for edge in wanted]
 
         def paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
             found = strengths(times)
-            return [np.prod([found[edge] for edge in path.edges], axis=0) for path in wanted]
+            return [np.prod([found[key(edge)] for edge in path.edges], axis=0) for path in wanted]
 
         return Evolution(weights, edges, paths)
 

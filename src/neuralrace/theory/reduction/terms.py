@@ -21,6 +21,7 @@ from neuralrace.theory.certificate import Assumption
 
 PAIR_LIMIT = 4_000_000  # interacting pairs of paths that may be listed
 RANK = 1e-10  # relative size of a singular value that still counts
+ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,7 @@ def _decomposed(statistics: PathStatistics, own: bool) -> dict[Path, PathModes]:
             bases = shared_bases(statistics)
             output, source = bases.outputs[path.target], bases.inputs[path.source]
             strengths = np.sum(output * (correlation @ source), axis=0)
+            strengths[np.abs(strengths) <= ROUNDING * np.linalg.norm(correlation)] = 0.0
         variances = np.sum(source * (statistics.input(path, path) @ source), axis=0)
         found[path] = PathModes(path, output, strengths, source, variances)
     return found
@@ -174,19 +176,19 @@ def path_terms(statistics: PathStatistics, own: bool) -> tuple[Terms, tuple[tupl
 
     Terms without any statistic, and strengths that are in no other term, take no part in the dynamics.
     """
-    modes = path_modes(statistics, own)
+    modes, graph = path_modes(statistics, own), statistics.architecture
     rows = [(path, m) for path, one in modes.items() for m in range(len(one.strengths))]
     if own:
         named = [(edge, m) for path, one in modes.items() for edge in path.edges for m in range(len(one.strengths))]
     else:  # mode by mode
         rows.sort(key=lambda row: row[1])
         many = max((m for _, m in rows), default=-1) + 1
-        named = [(edge, m) for m in range(many) for edge in statistics.architecture.edges]
+        named = [(key, m) for m in range(many) for key in graph.parameters]
     row_of, variable_of = dict(zip(rows, count())), dict(zip(named, count()))
     first = {path: [row_of[path, m] for m in range(len(one.strengths))] for path, one in modes.items()}
     factors = np.full((len(rows), max((len(path.edges) for path in modes), default=1)), len(named))
     for k, (path, m) in enumerate(rows):
-        factors[k, : len(path.edges)] = [variable_of[edge, m] for edge in path.edges]
+        factors[k, : len(path.edges)] = [variable_of[graph.key(edge), m] for edge in path.edges]
     places, values = [np.zeros((2, 0), dtype=int)], [np.zeros(0)]
     for path, one in modes.items():
         for partner in statistics.partners(path):

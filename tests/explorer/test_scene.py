@@ -96,7 +96,8 @@ def test_ready_made_scenes_fit_and_stories_are_recorded() -> None:
     session = Session()
     for scene in (*now["starts"].values(), *presets, *told):
         times_of(scene, make_setup(session, scene))
-    assert set(SCENES["presets"]) == set(names())
+    without = {"architectures", "recurrent-modes"}  # the explorer has no networks with shared weights
+    assert set(SCENES["presets"]) | without == set(names())
     recorded = json.loads((stories.RECORDS / "about.json").read_text(encoding="utf-8"))
     assert recorded["guided"] == now["guided"]
     runs = {name_of(one["scene"]): stories.RECORDS / one["file"] for one in recorded["recordings"]}

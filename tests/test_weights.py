@@ -324,7 +324,7 @@ def test_a_drawing_names_what_is_shared():
             ProblemError,
             r"is a transpose of itself \(x->h, h->y\): leave one of these edges free",
         ),
-        ({FIRST: kinds.transposed(SECOND)}, ProblemError, r"shape \(6, 4\), which is not that of the transpose"),
+        ({FIRST: kinds.transposed(SECOND)}, ProblemError, r"shape \(6, 4\), which does not fit the transpose"),
         ({FIRST: kinds.scaled_identity()}, ProblemError, "a multiple of the identity joins nodes of one size"),
         ({FIRST: kinds.circulant(2)}, ProblemError, "a convolution keeps the number of places"),
         ({FIRST: kinds.circulant(3, 2, 3)}, ProblemError, "a kernel must be at most as wide as its input, 2; it was 3"),

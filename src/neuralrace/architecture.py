@@ -195,7 +195,7 @@ class Architecture:
             shape, turned = self.shape(chain[-1]), len(chain) % 2 == 0
             if (shape[::-1] if turned else shape) != self.shape(edge):
                 raise ProblemError(
-                    f"edge {edge!r} has a matrix of shape {self.shape(edge)}, which is not that of the transpose of "
+                    f"edge {edge!r} has a matrix of shape {self.shape(edge)}, which does not fit the transpose of "
                     f"{chain[1]!r}: make the sizes of their nodes equal"
                 )
             found[edge] = (kind.name or chain[-1], kind, *shape, turned)

@@ -50,7 +50,7 @@ COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)  # wh
 
 
 def option(name: str, value: object = True) -> str:
-    """Write an option as the interface in use has it: missing='drop', or --missing drop."""
+    """Write an option in the syntax of the interface in use: missing='drop', or --missing drop."""
     if not COMMAND_LINE.get():
         return f"{name}={value!r}"
     return f"--{'no-' * (value is False)}{name}" + ("" if isinstance(value, bool) else f" {value}")

@@ -68,7 +68,7 @@ class Meter:
     def _watch(self) -> None:
         """Show the progress until the work has ended; the cursor of the terminal is restored then."""
         if not self._ended.wait(PATIENCE):
-            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            with contextlib.suppress(OSError, ValueError):  # standard error was closed
                 self._show()
 
     def _show(self) -> None:

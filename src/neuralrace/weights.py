@@ -70,7 +70,7 @@ class Free(Parametrization):
     kind: ClassVar = "free"
 
     def shape(self, rows: int, columns: int) -> Shape:
-        """That of the matrix."""
+        """(rows, columns)."""
         return rows, columns
 
     def matrix(self, parameter: Array, rows: int, columns: int) -> Array:
@@ -86,7 +86,7 @@ class Transposed(Parametrization):
     kind: ClassVar = "transposed"
 
     def shape(self, rows: int, columns: int) -> Shape:
-        """It has no parameter of its own; the architecture finds that of the other edge."""
+        """None of its own: the architecture finds the parameter of the other edge."""
         raise NotImplementedError
 
     def matrix(self, parameter: Array, rows: int, columns: int) -> Array:
@@ -199,7 +199,7 @@ class KronIdentity(Parametrization):
         require_count("n", self.n)
 
     def shape(self, rows: int, columns: int) -> Shape:
-        """That of the free matrix."""
+        """The shape of the free matrix."""
         return tuple(_divided(size, self.n, "the size of the identity") for size in (rows, columns))
 
     def matrix(self, parameter: Array, rows: int, columns: int) -> Array:

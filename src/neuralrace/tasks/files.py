@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralrace.errors import FileFormatError, NeuralRaceError, option
 from neuralrace.io import as_path, read_archive
+from neuralrace.progress import Meter
 from neuralrace.tables import examples_of_table
 from neuralrace.task import Task
 from neuralrace.tasks.registry import NamedTask
@@ -89,7 +90,8 @@ def _read_table(source: Path, csv: dict[str, Any]) -> "pandas.DataFrame":
             warnings.simplefilter("error", pandas.errors.ParserWarning)  # of lines longer than the first
             first = pandas.read_csv(source, nrows=1, dtype=str, **options | {"header": None, "usecols": None})
             numeric = pandas.to_numeric(first.iloc[0], errors="coerce").notna().all()
-            frame = pandas.read_csv(source, **{"header": None if numeric else 0} | options)
+            with Meter(f"reading {source.name}"):
+                frame = pandas.read_csv(source, **{"header": None if numeric else 0} | options)
     except (ValueError, TypeError, LookupError, OSError, pandas.errors.ParserWarning) as error:
         reason = " ".join(str(error).split())[:200]
         raise FileFormatError(

@@ -155,7 +155,7 @@ def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarra
 
 
 def _check_pairs(pairs: Any, domains: int, least: int = 1) -> np.ndarray:
-    """Return given pairs after checking that they are booleans (M, M), at least so many of them true."""
+    """Return given pairs after checking that they are booleans (M, M), at least `least` of them true."""
     found = np.asarray(pairs)
     if found.shape != (domains, domains) or found.dtype != bool or found.sum() < least:
         raise TaskError(

@@ -128,7 +128,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.finding(SOURCE, text, "A")
     claim.at_most("normalized L1 of each network", distances(data, theory, trained), 0.005)
     claim.detail(f"method: {data.attrs['method']}, without a constant")
-    claim.finding(SOURCE, "From the initializer alone the forecast is that of the mean network.", "A")
+    claim.finding(SOURCE, "From the initializer alone the forecast follows the mean network.", "A")
     distance = apart(data["time"].values, data["typical"].values, trained).normalized_l1
     claim.at_most("normalized L1 between mean forecast and mean run", distance, NEAR)
     claim.finding(SOURCE, "Later inputs are learned first, in every mode.", "B")

@@ -20,7 +20,7 @@ from neuralrace._engine.devices import compiled
 from neuralrace.theory.integration.system import System, norm, record_of
 
 LOOK = 128  # steps after which the curvature is measured again
-ROOM = 256  # the most pieces of so many steps in one compiled call
+ROOM = 256  # pieces in one compiled call, at most
 SECONDS = 0.5  # that such a call takes, so that it can be interrupted
 ROUNDS = 8  # of the power iteration when it is first measured; one each time after
 CALL = 8  # stretches in one compiled call, between which the work can be interrupted

@@ -127,10 +127,6 @@ class Task:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def noted(self, note: str) -> "Task":
-        """Return the same task with one more note."""
-        return Task(self.inputs, self.targets, self.weights, names=self.names, notes=(*self.notes, note))
-
     def take(self, examples: np.ndarray) -> "Task":
         """Select examples by number or by a mask; their weights are scaled to sum to one."""
         return Task(

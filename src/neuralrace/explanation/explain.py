@@ -118,7 +118,7 @@ def explain(
         if not before and "targets" in named.settings and not {"standardize", "bias", "raw"} & set(reading):
             how_read = f"{option('standardize')}, {option('bias')} if the training had it so"
             note = f"the table was read as it is, because checkpoints are explained ({how_read})"
-            named = replace(named, task=named.task.noted(note))
+            named = replace(named, task=replace(named.task, notes=(*named.task.notes, note)))
         named, held = (named, test) if share is None else _split(named)
         evaluate = {} if held is None else {"test": held}
     labels, caution, predicted = _groups(named, groups), "", None
@@ -346,8 +346,7 @@ def resolve(
         if training is None:
             return found
         one = found.task
-        parted = Task(one.inputs, one.targets, one.weights * training(len(one)), names=one.names, notes=one.notes)
-        return replace(found, task=parted)
+        return replace(found, task=replace(one, weights=one.weights * training(len(one))))
     if settings:
         raise TaskError("settings are for named tasks; a table or a file has none")
     path = os.fspath(task) if isinstance(task, (str, os.PathLike)) else None

@@ -327,5 +327,7 @@ def test_tables_are_standardized_and_some_examples_kept_for_a_test(tmp_path):
     ):
         with pytest.raises(TaskError, match=words):
             nr.explain(**wrong, **options)
+    parts = [nr.explain(frame, target="kind", test=0.25, key=key, **options).run.problem.task for key in (-1, 1)]
+    assert not np.array_equal(parts[0].targets["y"], parts[1].targets["y"])  # every key draws other examples
     with pytest.raises(RangeError, match=r"test must be a finite number, above 0 and at most 0.9"):
         nr.explain(frame, target="kind", test=1.5, **options)

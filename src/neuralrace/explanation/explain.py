@@ -27,7 +27,7 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation
-from neuralrace.initial import Initializer, absolute, as_data, as_key, from_data
+from neuralrace.initial import Initializer, absolute, as_data, as_key, from_data, seed_words
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
 from neuralrace.memory import require_size
@@ -110,7 +110,7 @@ def explain(
         share = None if test is None or isinstance(test, Task) else require_number("test", test, above=0, most=0.9)
 
         def training(count: int) -> np.ndarray:
-            order = np.random.default_rng([abs(key), 1]).permutation(count)
+            order = np.random.default_rng([*seed_words(key), 1]).permutation(count)
             return (order >= np.clip(round((share or 0.0) * count), 1, count - 1)).astype(float)
 
         part = None if share is None else training
